@@ -1,4 +1,4 @@
-"""How much code there may be: whoever adds a capability takes something needless away."""
+"""The package has a budget of code: whoever adds a capability takes something needless away."""
 
 from tests.support.code_lines import counts, num_code_lines
 

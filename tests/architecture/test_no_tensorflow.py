@@ -32,7 +32,7 @@ def saved(model, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def without(saved):
-    """What a loaded model says in an interpreter with NumPy and h5py alone, which is asked once."""
+    """Return what a loaded model says in an interpreter with NumPy and h5py alone, asked once."""
     code = """
 import json
 import tfbnn

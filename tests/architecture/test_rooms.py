@@ -77,7 +77,7 @@ def imports(source):
 
 
 def _imports_a_constant(call):
-    """Whether a call is import_module("...") or the like, of tfbnn.cluster too."""
+    """Return whether a call is import_module("...") or the like, of tfbnn.cluster too."""
     name = getattr(call.func, "attr", getattr(call.func, "id", None))
     return (
         name in ("import_module", "__import__", "required")

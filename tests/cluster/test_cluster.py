@@ -115,7 +115,7 @@ def submit_group(client, path, commit_interval=0):
 
 
 def is_free(path):
-    """Whether no task has group 0."""
+    """Return whether no task has group 0."""
     try:
         with RunFolder.open(path).writer(0):
             return True
@@ -162,7 +162,7 @@ def test_killed_workers_cost_nothing_but_time(client, whole, folder, kills):
 
 @pytest.mark.slow
 def test_a_worker_that_is_retired_commits(client, whole, folder):
-    """As at the end of its lifetime."""
+    """Retire a worker, as happens at the end of its lifetime."""
     set_block_length(folder, 1)
     with (
         distributed.LocalCluster(
@@ -397,7 +397,7 @@ def test_chains_share_a_gpu_but_not_several(monkeypatch):
 
 
 def test_predictions_are_made_block_by_block(client, whole, tmp_path):
-    """As the guide does it, the name that has ended included."""
+    """Predict as the guide does, and try the name that has ended."""
     import dask.array
 
     with pytest.raises(AttributeError, match="map_blocks"):

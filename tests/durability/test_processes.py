@@ -133,7 +133,7 @@ def test_a_lease_that_says_nonsense_is_harmless(folder, content):
 
 
 def take_over(folder):
-    """As on a file system that does not share its locks: another writes itself in the file."""
+    """Let another write itself in the lease, as on a file system that does not share its locks."""
     lease_of(folder).write_bytes(b'{"pid": 17, "host": "elsewhere", "token": "other"}')
 
 
@@ -174,7 +174,7 @@ def test_where_there_are_no_locks_this_is_said(folder, monkeypatch):
 
 
 def test_two_processes_cannot_make_the_same_run(tmp_path):
-    """Of many that try at the same moment one makes it, and it is the run that is there."""
+    """One of many that try at the same moment makes the run, and it is the run that is there."""
     code = """
 import sys, tfbnn
 from tfbnn.storage.run.folder import RunFolder

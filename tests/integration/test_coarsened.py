@@ -32,7 +32,7 @@ def coarsened():
 
 @pytest.mark.statistics
 def test_draws_are_of_the_coarsened_posterior(coarsened):
-    """That of noise of 10 times the variance: three times as wide where the data decide."""
+    """The posterior has 10 times the noise variance: three times as wide where the data decide."""
     check_moments(coarsened[0].posterior.draws, *linear_rows(), POWER)
     narrow, wide = (np.diag(closed_form(*linear_rows(), power)[1]) for power in (1.0, POWER))
     assert np.all(wide > 4.0 * narrow)

@@ -16,7 +16,7 @@ LARGEST_Z = 4.3
 
 
 def assert_weighted(values, log_weights, exact):
-    """That draws [N, Q] with log weights [N] have these moments and evidence."""
+    """Check that draws [N, Q] with log weights [N] have these moments and evidence."""
     highest = np.max(log_weights)
     weights = np.exp(log_weights - highest)
     spread = np.std(weights) / np.mean(weights) / np.sqrt(len(weights))

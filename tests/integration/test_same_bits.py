@@ -1,4 +1,4 @@
-"""What benchmarks/studies/same_bits/run.py takes for a difference, on made-up results."""
+"""Check what benchmarks/studies/same_bits/run.py takes for a difference, on made-up results."""
 
 import importlib
 import json

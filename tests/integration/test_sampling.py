@@ -205,7 +205,7 @@ class TestStops:
 
     @pytest.fixture(autouse=True)
     def short_blocks(self, monkeypatch):
-        """Those of a short fit, whose program serves for LONG, too."""
+        """Use the blocks of a short fit, whose program serves for LONG, too."""
         monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 32)
 
     @pytest.mark.parametrize("number", statistics_but([signal.SIGTERM], STOP_SIGNALS))

@@ -1,4 +1,4 @@
-"""What holds for every sampler because of how it is declared: names, cases, settings, options."""
+"""Check what holds for every sampler by its declaration: names, cases, settings, options."""
 
 import argparse
 import dataclasses

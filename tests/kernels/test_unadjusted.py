@@ -51,7 +51,7 @@ def test_report_says_how_large_the_bias_may_be(kind):
 @pytest.mark.statistics
 @pytest.mark.parametrize("kind", [UnderdampedLangevin, Microcanonical])
 def test_draws_have_the_bias_that_is_allowed(kind):
-    """Of a normal density with one variance; its mean over 40 parameters has an error of 0.01."""
+    """Sample a normal density of one variance; its mean over 40 parameters has an error of 0.01."""
     kernel = kind(preconditioner="identity", **UNADJUSTED)
     samples = tfbnn.sample(
         log_prob,

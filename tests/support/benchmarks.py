@@ -1,4 +1,4 @@
-"""Where the benchmark scripts are."""
+"""The folder of the benchmark scripts."""
 
 from pathlib import Path
 

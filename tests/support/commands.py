@@ -1,4 +1,4 @@
-"""What tests of the command line share."""
+"""Helpers that tests of the command line share."""
 
 import numpy as np
 

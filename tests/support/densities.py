@@ -13,7 +13,7 @@ def normal(x):
 
 
 def log_prior(x):
-    """Of a linear model, normalised."""
+    """Return the log prior of a linear model, normalised."""
     return _log_normal(x, PRIOR_SCALE)
 
 

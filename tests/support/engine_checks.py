@@ -49,7 +49,7 @@ def blocks_of(data, most):
 
 
 def has_overlap(data, num_rows=32):
-    """Whether these rows have blocks of which the last reaches back and is not full."""
+    """Return whether these rows have blocks of which the last reaches back and is not full."""
     last = blocks_of(data, num_rows)[-1]
     return last.first > 0 and last.last < last.length
 

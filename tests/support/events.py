@@ -14,7 +14,7 @@ PLAN = Plan(
 
 
 def pretraining(step, validation_log_likelihood=float("nan"), seconds=2.0):
-    """Of ADAM, 50 steps an epoch."""
+    """Return an event of ADAM, 50 steps an epoch."""
     return PretrainingEvent(
         phase="pretraining",
         transition=step,
@@ -35,7 +35,7 @@ def newton(iteration):
 
 
 def sampling(phase, done, seconds=1.0, divergent=0, refused=0):
-    """Of two chains that accept nine of ten."""
+    """Return an event of two chains that accept nine of ten."""
     before = PLAN.num_transitions("warmup") if phase == "sampling" else 0
     groups = [
         replace(Counters.nothing([chain]), transition=before).after_block(

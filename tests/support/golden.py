@@ -23,7 +23,7 @@ NUM_POINTS = 4
 
 
 def held_by(model, x):
-    """What a golden file is held to, as JSON: settings, sums of all arrays, predictions at x.
+    """Return what a golden file is held to, as JSON: settings, sums of arrays, predictions at x.
 
     Args:
         model: A fitted model.

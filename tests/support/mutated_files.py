@@ -83,7 +83,7 @@ def keeps_old_seal(number):
 
 
 def outcome(path):
-    """What becomes of a file; one that is accepted has to be of use."""
+    """Return what becomes of a file; one that is accepted has to be of use."""
     try:
         model = tfbnn.load(path)
     except tfbnn.ModelFileError:

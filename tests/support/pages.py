@@ -1,4 +1,4 @@
-"""What tests look for in a page of ours."""
+"""Checks of our pages that tests share."""
 
 import base64
 import re

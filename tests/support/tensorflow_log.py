@@ -1,4 +1,4 @@
-"""What TensorFlow's Python logs."""
+"""Collect what TensorFlow's Python logs."""
 
 import logging
 from collections.abc import Iterator

@@ -19,7 +19,7 @@ _UNFINISHED = re.compile(r"(\x1b(\[[?0-9;]*)?)?\Z")
 
 
 class Screen:
-    """What stands on a terminal: rows of text and a cursor; it never scrolls.
+    """The contents of a terminal: rows of text and a cursor; it never scrolls.
 
     Attributes:
         width: Columns.
@@ -99,7 +99,7 @@ class Terminal:
         threading.Thread(target=self._read, daemon=True).start()
 
     def lines(self):
-        """What stands on the screen by now."""
+        """Return the lines that stand on the screen by now."""
         with self._lock:
             while self._master is not None and select.select([self._master], [], [], 0)[0]:
                 try:

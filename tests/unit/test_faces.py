@@ -21,7 +21,7 @@ X, Y = np.zeros((5, 2)), np.ones((5, 1))
 
 
 def reached(dotted):
-    """What a program gets that writes this name after `import tfbnn`."""
+    """Return what a program gets that writes this name after `import tfbnn`."""
     value = tfbnn
     for name in dotted.split(".")[1:]:
         value = getattr(value, name)

@@ -84,7 +84,7 @@ def test_a_run_that_ends_before_its_first_draw_keeps_where_it_was_to_start():
 
 @pytest.mark.statistics
 def test_a_run_from_a_model_goes_on_in_its_transforms(tmp_path, whole):
-    """Those of rows elsewhere, which its folder holds."""
+    """The transforms are those of rows elsewhere, and the folder of the run holds them."""
     model, data = small_model(), (X + 1.0, 3.0 * Y)
     options = GIVEN | dict(initial_state=whole[0], output=tmp_path / "run")
     model.fit_posterior(*data, **options, callbacks=[stop_while_sampling])

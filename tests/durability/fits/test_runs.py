@@ -96,7 +96,7 @@ def test_groups_advance_by_what_is_in_the_folder(folder, whole):
 
 
 def test_a_run_is_held_against_its_rows_while_it_goes_on_and_after(folder, whole):
-    """Of a stopped run the folder has the rows; of one at its end the fit has said it."""
+    """The folder of a stopped run has the rows; a fit that has ended has said the result."""
     begun = tfbnn.load(folder).diagnose().fit.rows
     assert begun.num_rows == len(X) and begun.targets[0].r2 < 1
     model, run = whole
@@ -155,7 +155,7 @@ def test_a_finished_run_is_read_and_not_run(tmp_path, whole, monkeypatch):
 
 
 def test_more_draws_are_those_of_a_longer_run(folder):
-    """Of a run that was stopped, and of one that is finished."""
+    """Check a run that was stopped, and one that is finished."""
     for number in (60, 70):
         model, run = tfbnn.resume(folder, num_results=number, verbose=0)
         assert run.num_results == number == model.posterior.provenance.num_results_requested

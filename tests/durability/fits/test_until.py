@@ -44,7 +44,7 @@ def longer():
 
 @pytest.fixture(scope="module")
 def events():
-    """What a callback of `whole` was told."""
+    """Return the list of what a callback of `whole` was told."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""What a seeded bug is, and ways to seed one."""
+"""A seeded bug, and ways to seed one."""
 
 from dataclasses import dataclass, field
 

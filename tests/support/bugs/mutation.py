@@ -88,7 +88,7 @@ def examine(check):
 
 
 def _summary(message):
-    """What numpy.testing says of the size of an error, or the first line of another message."""
+    """Return the size of an error by numpy.testing, or the first line of another message."""
     for line in map(str.strip, message.splitlines()):
         if line.startswith("Max absolute difference"):
             return f"off by {float(line.split(':')[1]):.1e}"

@@ -73,7 +73,7 @@ def overwrite_block(path, generator):
 
 
 def outcome(path, seed=0, num_parameters=50):
-    """What a reader and a writer make of a folder, which the writer changes.
+    """Return what a reader and a writer make of a folder, which the writer changes.
 
     Returns:
         "refused", "last commit", "commit before", or what is wrong.

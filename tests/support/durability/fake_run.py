@@ -112,7 +112,7 @@ class Segments:
 
 
 class InPlace:
-    """What the harness has to find fault with: one file, which grows draw by draw."""
+    """A run that the harness has to find fault with: one file, which grows draw by draw."""
 
     def __init__(self, path):
         os.makedirs(path, exist_ok=True)

@@ -54,7 +54,7 @@ def small_disk(path):
 
 
 def may_mount(path):
-    """Whether `small_disk` works here."""
+    """Return whether `small_disk` works here."""
     try:
         with small_disk(path):
             return True
@@ -63,7 +63,7 @@ def may_mount(path):
 
 
 def disk_trial(folder, generator):
-    """What is wrong with a run on a disk that has become full, None where nothing is."""
+    """Return what is wrong with a run on a disk that has become full, None where nothing is."""
     disk = os.path.join(folder, "disk")
     with small_disk(disk):
         store = Explaining(os.path.join(disk, "run"))
@@ -80,7 +80,7 @@ def disk_trial(folder, generator):
 
 
 def size_trial(folder, generator):
-    """What is wrong with a run that may write small files only, None where nothing is."""
+    """Return what is wrong with a run that may write small files only, None where nothing is."""
     store = Explaining(os.path.join(folder, "run"))
     # The smallest file of a run has 1.3 kB, the largest 21 kB.
     fault = fault_of(store, functools.partial(limit_size, int(generator.integers(400, 12_000))))

@@ -103,7 +103,7 @@ def kill_at(point, path_part, count):
 
 
 def faults_after_kill(store, reported):
-    """What is wrong with what a killed run left, None where nothing is."""
+    """Return what is wrong with what a killed run left, None where nothing is."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
@@ -128,7 +128,7 @@ def faults_after_kill(store, reported):
 
 
 def faults_at_end(store):
-    """What is wrong after the last run, None where nothing is."""
+    """Return what is wrong after the last run, None where nothing is."""
     code, _ = run_and_kill(store)
     if code != 0:
         return f"the resumed run ended with {code}"
@@ -157,7 +157,7 @@ def trial(store, kills):
 
 
 def usual_seconds(store, path):
-    """How long a whole run takes here, once files and code are in the memory."""
+    """Return the seconds that a whole run takes here, once files and code are in memory."""
     for _ in range(2):
         shutil.rmtree(path, ignore_errors=True)
         start = time.perf_counter()

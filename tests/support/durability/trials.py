@@ -7,7 +7,7 @@ import sys
 
 
 def trials(program, what, count, folder, *options, seed=1):
-    """What came of some trials of a program."""
+    """Run some trials of a program and return what came of them."""
     done = subprocess.run(
         [
             sys.executable,

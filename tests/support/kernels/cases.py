@@ -41,7 +41,7 @@ class SkewedTarget:
         return np.log(generator.gamma(SHAPES, size=(count, 3))) @ MIX.T
 
     def uniforms(self, z):
-        """What is uniform on (0, 1) for exact draws z: [..., 3]."""
+        """Return numbers that are uniform on (0, 1) for exact draws z: [..., 3]."""
         return stats.loggamma.cdf(z @ np.linalg.inv(MIX).T, SHAPES)
 
     def hessian(self, z):
@@ -133,7 +133,7 @@ HIERARCHICAL = Case(CASES["hmc"].settings, model=HierarchicalModel, joint_step=0
 
 
 class Transition(NamedTuple):
-    """What one call of a kernel did to a batch of chains; arrays, or kernel results of tensors."""
+    """The effect of a call of a kernel on a batch of chains: arrays, or results of tensors."""
 
     start: np.ndarray
     before: object
@@ -201,7 +201,7 @@ def advance(settings, target, start, *, step_size=None, num_transitions=10, seed
 
 
 def tuned(settings, target, start, adapting, find, seed=0):
-    """What `find` takes from the results after every transition of a kernel that tunes itself.
+    """Return what `find` takes from the results after each transition of a self-tuning kernel.
 
     Args:
         settings: Kernel settings.

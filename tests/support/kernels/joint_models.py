@@ -30,7 +30,7 @@ NEW_X = np.array([-1.5, 0.8])
 
 
 def engine_target(spec, data, num_chains):
-    """What a kernel is given by the engine, in the model's own coordinates."""
+    """Return the target that the engine gives a kernel, in the model's own coordinates."""
     linear_map = scaling_map(1.0, np.zeros((num_chains, spec.layout.num_parameters)))
     reference = tf.zeros(num_chains, tf.float64)
     return Target(Potential(spec), data, as_tensors(linear_map), reference, temperatures=(1.0,))
@@ -52,7 +52,7 @@ class LogisticModel:
         return generator.binomial(1, special.expit(logits))[:, None, :].astype(float)
 
     def uniforms(self, theta):
-        """What is uniform on (0, 1) for theta from the prior: [count, ...]."""
+        """Return numbers that are uniform on (0, 1) for theta from the prior: [count, ...]."""
         z = theta / self.scale
         return np.column_stack([stats.norm.cdf(z), stats.chi2.cdf((z**2).sum(axis=-1), 2)])
 

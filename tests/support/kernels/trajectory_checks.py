@@ -24,7 +24,7 @@ def normal(z):
 
 
 def best_length():
-    """Where the criterion of `normal`, averaged over t uniform on (0, T), is largest.
+    """Return the T that maximises the criterion of `normal`, averaged over t uniform on (0, T).
 
     Positions and velocities of a normal density turn round each other, so ChEES of a trajectory
     of length t is the sum of s^4 sin^2(t / s) over the spreads s.

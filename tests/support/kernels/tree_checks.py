@@ -42,7 +42,7 @@ class Leaf(NamedTuple):
 
 
 class Walk(NamedTuple):
-    """What a transition did to one chain."""
+    """The result of a transition for one chain."""
 
     z: np.ndarray
     energy: float
@@ -154,7 +154,7 @@ def check_tree():
 
 
 def check_randomness():
-    """What a transition is decided by has its laws; p of the strongest evidence against that."""
+    """Return p of the strongest evidence against the laws of what decides a transition."""
     shape, depth = (500, 100), 10
     drawn = [
         nuts.draw_randomness(tf.zeros(shape, dtype), depth, tf.constant(seed))

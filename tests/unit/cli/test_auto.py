@@ -69,7 +69,7 @@ def test_a_prior_that_is_given_is_standard(options, prior):
 
 
 def test_options_that_a_report_advises_are_followed():
-    """Those of settings that are "auto" by default, as the diagnosis writes them."""
+    """Parse options of settings that are "auto" by default, as the diagnosis writes them."""
     asked = on_command_line(LONGER_SEARCH)
     assert fit_arguments(parsed(asked))["effort"] == 3
     args = parsed("--kernel hmc --target-accept-prob 0.9")

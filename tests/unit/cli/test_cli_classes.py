@@ -141,7 +141,7 @@ def test_plot(run):
     ],
 )
 def test_fit(run, folder, engine, data, likelihood, classes):
-    """What the engine makes of classes is tested in tests/integration/test_classes.py."""
+    """Leave what the engine makes of classes to tests/integration/test_classes.py."""
     options = "--no-pretraining --validation-fraction 0.2 -o fitted.h5"
     command = f"fit {data} --target label --likelihood {likelihood} {options}"
     code, out, err = run(command, *QUICK)

@@ -1,4 +1,4 @@
-"""What the columns of a table are to the commands: labels as they are written."""
+"""Commands read the columns of a table, with labels as they are written."""
 
 import numpy as np
 import pytest

@@ -33,7 +33,7 @@ def test_every_command_and_option_is_in_the_script(run, shell):
 
 @pytest.fixture
 def complete(run, folder):
-    """What bash offers at the end of a line."""
+    """Return a function that tells what bash offers at the end of a line."""
     if shutil.which("bash") is None:
         pytest.skip("there is no bash")
     script = run("completion bash")[1]

@@ -1,4 +1,4 @@
-"""How fits end: a model that is being saved is saved, and the exit code tells the truth."""
+"""A model that is being saved when a fit ends is saved, and the exit code tells the truth."""
 
 import argparse
 import contextlib

@@ -1,4 +1,4 @@
-"""What commands do with streams that are closed or narrow, and with names that move a cursor."""
+"""Check commands with streams that are closed or narrow, and with names that move a cursor."""
 
 import io
 import json

@@ -32,7 +32,7 @@ def model():
 
 
 def answers(model, x):
-    """What the entry points say that need no TensorFlow."""
+    """Return the answers of the entry points that need no TensorFlow."""
     return [
         model.predict(x, include_noise=True).stddev.tolist(),
         model.predict_draws(x).tolist(),

@@ -63,7 +63,7 @@ FEW = {name: DISGUISES[name] for name in ("nested lists", "read-only", "nullable
 
 
 def content(value):
-    """What a value holds, for comparison before and after."""
+    """Return what a value holds, for comparison before and after."""
     array = np.asarray(value)
     return array.dtype, array.shape, array.strides, array.flags.writeable, array.tolist()
 

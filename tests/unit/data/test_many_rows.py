@@ -67,7 +67,7 @@ def test_npy_files_are_tables(mapped, tmp_path):
 
 
 def results():
-    """What is made of rows on their way into a fit."""
+    """Return what is made of rows on their way into a fit."""
     y = np.exp(3.0 * X[:, :1])
     rows, inputs = Rows(X, y, None, None), summarise_inputs(X)
     pipeline = fit_pipeline(("log10", "standardize"), y, "y")

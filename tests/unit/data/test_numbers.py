@@ -1,4 +1,4 @@
-"""What is a number in a table: for cells what plain notation says, for labels what cannot merge."""
+"""Cells of a table are numbers in plain notation; labels are numbers where none can merge."""
 
 import numpy as np
 import pytest

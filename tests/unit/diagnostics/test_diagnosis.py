@@ -169,7 +169,7 @@ def test_chain_that_never_moved_is_named(run):
     "acceptance, kind, other", [(1.0, "small", "large"), (0.0, "large", "small")]
 )
 def test_cause_and_advice_fit_a_fixed_step(run, acceptance, kind, other):
-    """Of chains none of which moved, whatever the settings: one line, and no comparison of modes."""
+    """Chains none of which moved give one line and no comparison of modes, at any settings."""
     stand_still(run, [0, 1, 2, 3])
     run.stats["acceptance_rate"][:] = acceptance
     run.stats["diverging"][:] = kind == "large"

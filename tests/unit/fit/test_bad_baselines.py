@@ -1,4 +1,4 @@
-"""What no baseline can be fitted with is refused before TensorFlow is imported."""
+"""Settings and numbers that no baseline can use are refused before TensorFlow is imported."""
 
 import numpy as np
 import pytest

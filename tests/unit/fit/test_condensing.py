@@ -40,7 +40,7 @@ def make_rows(count, seed=1, noise=False):
 
 
 def draws_near(spec, num_chains=2, num_draws=2, spread=0.1, seed=4):
-    """As if they were of chains."""
+    """Return normal numbers near 0, shaped as if they were draws of chains."""
     generator = np.random.default_rng(seed)
     return spread * generator.normal(size=(num_chains, num_draws, spec.num_parameters))
 

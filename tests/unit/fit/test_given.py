@@ -30,7 +30,7 @@ def with_entry(value):
 
 
 def test_chains_start_at_the_lines_of_an_array(fitted, engine):
-    """As the report says, and the model."""
+    """The report and the model say where the chains began."""
     theta = np.arange(2.0 * NUM_PARAMETERS).reshape(2, -1)
     run = fake_fit(fitted, pretraining="auto", initial_state=theta.tolist())
     definition = engine.calls[-1][1][0]
@@ -148,7 +148,7 @@ def functions(ensemble, x):
 @pytest.mark.parametrize("parameterization", ["standard", "ntk"])
 @pytest.mark.parametrize("name", PRIORS)
 def test_chains_start_as_the_last_functions_of_a_model(name, parameterization):
-    """Of its chains in turn, whatever the priors."""
+    """Starts are the last functions of the model's chains in turn, whatever the priors."""
     there, here = (
         synthetic_ensemble((3, 5, 2), prior=prior, parameterization=parameterization)
         for prior in PRIORS[name]

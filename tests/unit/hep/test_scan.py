@@ -193,7 +193,7 @@ def test_only_the_processes_that_are_asked_for_are_read(folder, processes):
 
 @pytest.mark.processes
 def test_many_processes_of_a_computer_read_one_folder_while_it_is_replaced(folder, processes):
-    """As ranks of MPI do."""
+    """Read the folder as ranks of MPI do."""
     code = """
 import sys
 from tfbnn.hep import CrossSectionPredictor

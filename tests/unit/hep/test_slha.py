@@ -76,7 +76,7 @@ def test_spectra_are_read_as_programs_write_them(predictor, old, new):
 
 
 def test_warnings_of_the_spectrum_program_are_passed_on():
-    """As NMSSMTools writes them, behind a #."""
+    """NMSSMTools writes such warnings behind a #."""
     text = "BLOCK SPINFO\n 1 NMSSMTools\n 3   # Relic density too large\nBlock MASS\n 1 2.0\n"
     with pytest.warns(DataWarning, match="SPINFO 3.: Relic density too large"):
         assert read_places(text, {"m": ("MASS", 1)}) == {"m": 2.0}

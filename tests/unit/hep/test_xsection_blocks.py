@@ -55,7 +55,7 @@ def test_writing_again_replaces_what_was_written(entries):
 
 
 def test_what_was_written_is_found_without_leading_blanks(entries):
-    """As tools of scans rewrite lines."""
+    """Tools of scans rewrite lines without their leading blanks."""
     once, _ = with_blocks(SPECTRUM, entries)
     bare = "".join(line.lstrip(" ") for line in once.splitlines(keepends=True))
     again, others = with_blocks(bare, entries)

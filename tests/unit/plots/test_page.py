@@ -82,7 +82,7 @@ def test_a_page_is_small_and_allows_itself_nothing(regression):
 
 
 def test_a_number_of_the_diagnosis_is_added_in_one_place(monkeypatch):
-    """As CONTRIBUTING says: report, page and command have it then."""
+    """Report, page and command have the number then, as CONTRIBUTING says."""
     old = Diagnosis.facts
     monkeypatch.setattr(
         Diagnosis, "facts", lambda self: [*old(self), ("new", f"{self.ebfmi.size}")]
@@ -93,7 +93,7 @@ def test_a_number_of_the_diagnosis_is_added_in_one_place(monkeypatch):
 
 
 def luminance(color):
-    """Of "#rrggbb", as WCAG 2 defines it."""
+    """Return the luminance of "#rrggbb", as WCAG 2 defines it."""
     shares = np.array([int(color[index : index + 2], 16) for index in (1, 3, 5)]) / 255
     linear = np.where(shares <= 0.04045, shares / 12.92, ((shares + 0.055) / 1.055) ** 2.4)
     return float(linear @ [0.2126, 0.7152, 0.0722])

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.tensorflow
 
 
 def is_transposed(factor):
-    """Whether its lines lie across memory, as BLAS is told of them."""
+    """Return whether the lines of a factor lie across memory, as BLAS is told of them."""
     return min(factor.shape[-2:]) > 1 and factor.strides[-2] < factor.strides[-1]
 
 

@@ -124,7 +124,7 @@ def test_coverage_of_exchangeable_rows_is_nominal(draw):
 @pytest.mark.statistics
 @each_noise
 def test_coverage_by_rows_of_the_fit_left_out_is_nominal(draw):
-    """Of a linear model with 12 weights, given 100 rows; not left out they cover .63 and .93."""
+    """Check a linear model of 12 weights on 100 rows, which cover .63 and .93 if not left out."""
     generator, noise, num_weights = np.random.default_rng(8), 0.5, 12
     inside = []
     for _ in range(200):
@@ -271,7 +271,7 @@ def test_scores_of_rows_outside_are_those_of_the_posterior():
 
 
 def calibration_of(spread, by="stddev"):
-    """Of scores that are as wide as the group of equal deviations that they belong to."""
+    """Return the calibration by scores as wide as the group of equal deviations they belong to."""
     ensemble = synthetic_ensemble((2, 5, spread.shape[1]))
     rows = NetworkRows(np.zeros((len(spread), 2)), spread * spread, None)
     rows.y[::2] *= -1.0

@@ -28,7 +28,7 @@ def closed_form(ensemble, x):
     statistics_but([("standard", 1), ("ntk", 2)], list(product(("standard", "ntk"), (1, 2)))),
 )
 def test_moments_are_those_of_normal_readouts(synthetic_ensemble, parameterization, num_groups):
-    """Of each draw the readout is m + L z, on the features that its hidden layers make."""
+    """The readout of each draw is m + L z, on the features that its hidden layers make."""
     plain = synthetic_ensemble(
         (2, 5, 2),
         parameterization=parameterization,

@@ -388,7 +388,7 @@ def test_names_cannot_act_on_a_terminal():
 
 
 def test_more_draws_are_no_advice_where_the_model_cannot_follow_its_data():
-    """Of chains that disagree besides: the cause first, and what follows waits for it."""
+    """The cause comes first where chains disagree besides, and what follows waits for it."""
     ensemble, training_rows = lines_through(X, 5000.0 + 3000.0 * Y, 1.0, 0.5, scale=1000.0)
     draws = ensemble.draws.copy()
     draws[0] += 3.0

@@ -245,7 +245,7 @@ def test_rows_of_one_label_stay_in_one_half():
 
 
 def test_each_half_is_judged_by_the_calibration_of_the_other():
-    """Where the halves need other bars, those of both together would hold."""
+    """Bars of both halves together would hold where the halves need different ones."""
     ensemble = synthetic_ensemble()
     spread = np.ones((400, 1))
     scores = np.random.default_rng(5).normal(size=(400, 1))

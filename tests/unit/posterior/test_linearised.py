@@ -31,7 +31,7 @@ def model(ensemble):
 
 
 def quietly(function, *arguments, **settings):
-    """What it returns, without the warning that nothing was sampled."""
+    """Call a function and return its result, without the warning that nothing was sampled."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The draws of this model are not sampled")
         return function(*arguments, **settings)

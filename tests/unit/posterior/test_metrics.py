@@ -48,7 +48,7 @@ class Case:
 
     @property
     def log_density(self):
-        """Of the transformed target under every draw: [C * S, N, K]."""
+        """The log density of the transformed target under every draw: [C * S, N, K]."""
         likelihood = self.ensemble.spec.likelihood
         if isinstance(likelihood, StudentT):
             spread = self.scale * np.sqrt((likelihood.df - 2) / likelihood.df)

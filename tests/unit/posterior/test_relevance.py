@@ -126,7 +126,7 @@ def test_importance_is_the_loss_of_rows_with_a_column_out_of_order():
 
 
 def test_an_input_that_says_nothing_loses_nothing():
-    """Of a model of classes; its first kernel has no weights of the last input."""
+    """Check a model of classes whose first kernel has no weights of the last input."""
     ensemble = synthetic_ensemble((3, 4, 1), likelihood=Bernoulli(), classes=("no", "yes"))
     draws = ensemble.draws.copy()
     draws[..., 8:12] = 0.0

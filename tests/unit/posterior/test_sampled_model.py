@@ -1,4 +1,4 @@
-"""What users of Keras type: served, or refused with what to type; duck typing stays what it was."""
+"""Names that Keras has are served, or refused with what to type; duck typing stays what it was."""
 
 import copy
 import pickle
@@ -58,7 +58,7 @@ def test_models_are_copied_and_pickled(fitted, copied):
 
 
 class Batches:
-    """As tf.data.Dataset and the loaders of PyTorch: it gives batches (x, y), and is no array."""
+    """An object that gives batches (x, y), like tf.data.Dataset or a PyTorch loader; no array."""
 
     def __iter__(self):
         x, y = ROWS

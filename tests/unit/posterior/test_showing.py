@@ -1,4 +1,4 @@
-"""What models, draws and predictions say of themselves, at a prompt and in notebooks."""
+"""Models, draws and predictions describe themselves, at a prompt and in notebooks."""
 
 from dataclasses import replace
 
@@ -18,7 +18,7 @@ from tfbnn.posterior.stacking import Stacking
 
 
 def tags(page):
-    """Those of a page whose elements nest as they should."""
+    """Check that the elements of a page nest as they should and return their tags."""
     found = Found(page)
     assert not found.faults
     return {tag for tag, _ in found.elements}

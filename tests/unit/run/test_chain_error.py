@@ -1,4 +1,4 @@
-"""What is said when chains failed: each cause once, and how to go on where that is possible."""
+"""The error of failed chains says each cause once, and how to go on where that is possible."""
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.run.result import chain_error

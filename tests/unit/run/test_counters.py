@@ -1,4 +1,4 @@
-"""What chain groups count, as checkpoints keep it, and the seconds of a run."""
+"""Counters of chain groups, as checkpoints keep them, and the seconds of a run."""
 
 import json
 

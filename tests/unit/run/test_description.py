@@ -1,4 +1,4 @@
-"""What the folder of a run says of it comes back, and what older releases did not say has a meaning."""
+"""The description in a run folder comes back; what older releases did not say has a meaning."""
 
 from dataclasses import replace
 

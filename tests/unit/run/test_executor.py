@@ -1,4 +1,4 @@
-"""What both crews have in common, by one that does as it is told."""
+"""Check what both crews have in common, by one that does as it is told."""
 
 from dataclasses import replace
 from types import SimpleNamespace

@@ -1,4 +1,4 @@
-"""What a run tells is taken down in columns, never more than there is room for."""
+"""The history of a run is kept in columns, never longer than there is room for."""
 
 import math
 

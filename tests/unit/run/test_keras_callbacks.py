@@ -14,7 +14,7 @@ from tfbnn.run.progress import Notifier
 
 
 class Protocol:
-    """What Keras 3 calls, taken down."""
+    """A callback that takes down what Keras 3 calls."""
 
     def __init__(self):
         self.calls = []

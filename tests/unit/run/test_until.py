@@ -175,7 +175,7 @@ def test_a_run_ends_when_twice_as_many_draws_change_nothing(change, expected):
     [((130, 170), 200), ((200, 170), 200), ((130, 130), 200), ((201, 0), 400), ((990, 990), 1000)],
 )
 def test_chains_that_were_stopped_anywhere_go_on_to_the_next_look_together(counts, first):
-    """Where they are at one they are looked at first."""
+    """Chains that stand at a look together are looked at before they go on."""
     assert stops(*counts, enough=0)[:2] == ([first], [first])
     assert stops(first, first, enough=0)[:2] == ([], [first])
 

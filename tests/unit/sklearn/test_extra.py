@@ -1,4 +1,4 @@
-"""What is said where scikit-learn is missing."""
+"""Errors name the extra where scikit-learn is missing."""
 
 import importlib
 import sys

@@ -189,7 +189,7 @@ def test_noise_is_cut_with_the_rows_of_a_fold(fits):
 
 @pytest.mark.parametrize("likelihood", [Gaussian(0.3), StudentT(4.0, 0.3)])
 def test_predictions_under_a_logarithm_are_means_of_targets(likelihood):
-    """Where there are such means; predict of the model is about the function."""
+    """The estimator predicts means where they exist; predict of the model gives the function."""
     estimator = BayesianMLPRegressor(y_transform="log10", likelihood=likelihood, random_state=0)
     estimator.fit(X, np.exp(Y))
     function = estimator.model_.predict(X).mean
@@ -200,7 +200,7 @@ def test_predictions_under_a_logarithm_are_means_of_targets(likelihood):
 
 
 def test_groups_are_cut_with_the_rows_of_a_fold_and_split_by(fits):
-    """As the estimator asks for them, and GroupKFold does by itself."""
+    """The estimator asks for groups here, and GroupKFold does by itself."""
     groups = np.repeat(np.arange(8), 5)
     with config_context(enable_metadata_routing=True):
         estimator = BayesianMLPRegressor().set_fit_request(groups=True)

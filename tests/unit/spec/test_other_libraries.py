@@ -21,7 +21,7 @@ def function_of(module, name):
 
 
 class DType:
-    """As TensorFlow's dtypes."""
+    """A dtype that has a name, as TensorFlow's dtypes have."""
 
     def __init__(self, name):
         self.name = name

@@ -69,7 +69,7 @@ def test_ranks_of_mpi_share_the_cores_of_a_host(variable, monkeypatch):
 
 @pytest.fixture
 def two_threads():
-    """Of BLAS, which has one in the processes of the default run."""
+    """Give BLAS two threads; it has one in the processes of the default run."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(2, user_api="blas"):

@@ -1,4 +1,4 @@
-"""What may be shown on a terminal, and what somebody may have meant."""
+"""Text that may be shown on a terminal, and words that somebody may have meant."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What is traced knows whether XLA compiles it."""
+"""Traced code knows whether XLA compiles it."""
 
 import gc
 import weakref

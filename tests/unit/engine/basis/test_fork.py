@@ -15,7 +15,7 @@ pytestmark = [
 
 
 def in_a_fork(function):
-    """What os._exit got of the function in a forked child."""
+    """Call the function in a forked child and return what os._exit got of it."""
     child = os.fork()
     if not child:
         code = 99

@@ -1,4 +1,4 @@
-"""What earlier rows add to the prior: against NumPy, and against its own derivatives."""
+"""Check what earlier rows add to the prior against NumPy, and against its own derivatives."""
 
 from dataclasses import replace
 

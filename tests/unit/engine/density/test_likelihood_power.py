@@ -86,7 +86,7 @@ def test_a_target_knows_the_same_of_both():
     "name", statistics_but(["gaussian_learned"], ["gaussian_learned", "categorical"])
 )
 def test_the_power_is_that_of_the_likelihood_alone(name):
-    """Of any likelihood: log density and curvature less those of the prior are t times as large."""
+    """Log density and curvature less those of the prior are t times as large for any likelihood."""
     spec, data, theta = setting(name)
     rows = [array if array is None else array.numpy().T for array in data.rows()[:3]]
     plain, powered = (log_prob_terms(s, theta[None], *rows) for s in (spec, coarsened(spec)))

@@ -1,4 +1,4 @@
-"""What the tests of Keras models share."""
+"""Fixtures that the tests of Keras models share."""
 
 import pytest
 

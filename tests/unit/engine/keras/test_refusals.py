@@ -1,4 +1,4 @@
-"""What cannot be sampled is refused by name, before anything is compiled."""
+"""Models and settings that cannot be sampled are refused by name, before anything is compiled."""
 
 import keras
 import numpy as np

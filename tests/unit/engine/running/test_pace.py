@@ -1,4 +1,4 @@
-"""How much a block may do: promptness whatever transitions cost, by a clock that the tests turn."""
+"""A block is given work that stays prompt, whatever transitions cost; the tests turn the clock."""
 
 import numpy as np
 import pytest

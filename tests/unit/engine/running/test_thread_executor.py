@@ -102,7 +102,7 @@ def test_a_run_whose_transitions_are_slow_reports_and_stops_between_any_two():
 
 
 def test_a_stop_leaves_a_block_that_does_not_end(stuck):
-    """What the group had before it is committed, and the other group loses nothing."""
+    """The state of the group before that block is committed, and the other group loses nothing."""
     healthy, hanging = FakeGroup(0), FakeGroup(1, stuck=stuck)
     ending = run_groups(lambda event: event.transition >= 100, healthy, hanging)
     assert not ending.interrupted and not ending.failures

@@ -1,4 +1,4 @@
-"""Where ADAM's starts do not follow the rows, populations take their place."""
+"""Populations take the place of ADAM's starts where those do not follow the rows."""
 
 import numpy as np
 import pytest

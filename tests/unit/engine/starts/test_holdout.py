@@ -76,7 +76,7 @@ class TestSplit:
         assert len(split_rows(rows(24), 0.15, seed=5)[1].x) == 4
 
     def test_groups_are_on_one_side(self):
-        """Of about the share that was asked for; where one holds most rows there are too few."""
+        """About the share asked for is held out, and no row where one group has most of them."""
         table, groups = rows(30, row_noise=True), np.repeat(np.arange(10), 3)[::-1].copy()
         sides = split_rows(table, 0.3, 5, groups)
         assert [len(side.x) for side in sides] == [21, 9]
@@ -264,7 +264,7 @@ class TestSearch:
 
     @pytest.mark.statistics
     def test_with_all_earlier_rows_it_is_the_search_of_a_fit_to_all(self):
-        """Of the new rows alone, five, none could be held out."""
+        """The new rows alone, five, would leave none to be held out."""
         table, spec = rows(), replace(SPEC, dtype="float64")
         settings = dict(epochs=20, batch_size=None, early_stopping=3, newton_iterations=3)
         at_once = search(table, spec, num_starts=3, **settings)
@@ -312,7 +312,7 @@ class TestSearch:
 
 
 class TestNoise:
-    """Of 40 rows to 122 parameters, which follow them wherever nothing holds them off."""
+    """Starts with 122 parameters follow 40 rows wherever nothing holds them off."""
 
     spec = plain_spec([2, 30, 1], prior=tfbnn.priors.Normal(5.0))
 

@@ -88,7 +88,7 @@ def test_accelerated_steps_follow_a_ravine(monkeypatch):
 
 
 def test_a_step_that_cannot_be_computed_ends_the_polish(monkeypatch):
-    """As without noise, where the matrix cannot be factorised: no state has a scale that is not a number."""
+    """No state has a scale of NaN where the matrix cannot be factorised, as without noise."""
 
     def pull(problem, theta, curvature):
         return np.full(len(theta), 0.0 if len(states) < 3 else np.nan)
@@ -102,7 +102,7 @@ def test_a_step_that_cannot_be_computed_ends_the_polish(monkeypatch):
 
 @pytest.mark.parametrize("weight", statistics_but([1e8], [1.0, 1e8]))
 def test_a_step_uphill_is_found_however_stiff_the_curvature(weight):
-    """Of as many rows: damping that is little beside their curvature leaves a step as long as it was."""
+    """Damping that is small beside the curvature of so many rows leaves a step at its length."""
     spec, theta, data = problem(np.full(80, weight))
     *_, result = polish(spec, 0.5 * theta, data, 1, "dense")
     assert result.log_prob[-1] > result.log_prob[0] + weight
@@ -125,7 +125,7 @@ def test_a_gain_that_is_out_of_reach_ends_after_twenty_iterations():
 
 
 def test_every_input_gets_the_scale_that_its_weights_ask_for():
-    """That of the input which says nothing falls, pulled by the variances of its own weights alone."""
+    """The scale of the idle input falls, pulled by the variances of its own weights alone."""
     ard = {"kernel": tfbnn.priors.ARD(), "bias": tfbnn.priors.Normal()}
     spec = plain_spec([2, 4, 1], prior=[ard, tfbnn.priors.HierarchicalNormal()])
     generator = np.random.default_rng(29)

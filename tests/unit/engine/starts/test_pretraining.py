@@ -35,7 +35,7 @@ def found(**settings):
 
 @pytest.fixture(scope="module")
 def searched():
-    """What ADAM alone finds on all rows at once, as there are fewer than 1000."""
+    """Return what ADAM alone finds on all rows at once, as there are fewer than 1000."""
     return found(epochs=100, batch_size=1000, learning_rate=0.02)
 
 

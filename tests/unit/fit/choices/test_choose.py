@@ -1,4 +1,4 @@
-"""What is "auto" is settled before a fit begins; what is given keeps its meaning."""
+"""Settings of "auto" are settled before a fit begins; those that are given keep their meaning."""
 
 from dataclasses import replace
 
