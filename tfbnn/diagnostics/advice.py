@@ -19,7 +19,6 @@ from tfbnn.diagnostics.agreement import (
 )
 from tfbnn.diagnostics.diagnosis import Diagnosis, upper
 from tfbnn.diagnostics.problem import (
-    LONGER_SEARCH,
     TIMES_TO_WARM_UP,
     Problem,
     Remedy,
@@ -199,9 +198,7 @@ def _low_log_prob(sampled: Sampled) -> Iterator[Problem]:
         state = "is stuck or in a worse mode" if len(chains) == 1 else "are stuck or in worse modes"
         yield Problem(
             f"{named('Chain', chains)} {state}: log density {sizes} below the median of the others",
-            Remedy(
-                f"another seed{', more num_burnin_steps' * sampled.adapts}, or {LONGER_SEARCH} for a longer search"
-            ),
+            Remedy(f"another seed{', or more num_burnin_steps' * sampled.adapts}"),
             why=f"The standard deviation within the others is {limits[low].max():.3g}. Such draws widen and "
             "shift the pooled predictions.",
         )

@@ -21,7 +21,7 @@ from tfbnn.diagnostics.fit_check import (
     TargetCheck,
     pulled,
 )
-from tfbnn.diagnostics.problem import LONGER_SEARCH, Problem, Remedy, Severity, verdict_of
+from tfbnn.diagnostics.problem import Problem, Remedy, Severity, verdict_of
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -254,7 +254,7 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
         if target.r2 < -_LITTLE:
             yield Problem(
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",
-                Remedy(f"{LONGER_SEARCH} for a longer search, or more num_burnin_steps"),
+                Remedy("another seed, or more num_burnin_steps"),
                 Severity.MEANS,
                 why="The chains may not have reached weights that fit the data.",
             )

@@ -191,7 +191,6 @@ class Remedy:
         return "; ".join(text for text in (more, other) if text)
 
 
-LONGER_SEARCH = "effort=3"
 ABOVE_FIRST = Remedy("first fix the problems above")
 
 

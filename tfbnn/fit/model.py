@@ -131,15 +131,15 @@ class SampledNetwork(SampledModel):
 
         Args:
             x: Inputs [N, D]: an array, nested lists, a data frame or an h5py dataset. A text column
-                becomes one input of 0 and 1 for each of its values, and D counts these.
+                becomes one input of 0 and 1 for each of its values.
             y: Targets [N, K], or [N] for one target, in original units; class labels [N] for
                 Categorical, 0 and 1 or two labels for Bernoulli. Predictions have the shape of y.
             noise_scale: Known standard deviation of each row, [N] or [N, K], in the units of y. It
                 replaces a fixed noise scale of the likelihood, and adds in quadrature to a learned one.
             offset: For counts, the logarithm of each row's exposure, [N] or [N, K]. The mean of a row
                 is exp(offset) times its rate.
-            groups: Labels [N] of rows that belong together, such as measurements of one subject. Rows
-                of one group are held out and left out together. None (default): each row is a group.
+            groups: Labels [N] of rows that belong together and are held out and left out together.
+                None (default): each row is a group.
             missing: Treatment of missing values in x: "refuse" (default), or "indicator": use the
                 median and one more input that is 1 where a value is missing, or a category of text.
             kernel: "auto" (default): HMC, or NUTS for 30 parameters or fewer. Or a name of
@@ -149,11 +149,10 @@ class SampledNetwork(SampledModel):
             num_results: Draws S to keep per chain; with `until`, the maximum. "auto" (default): as many
                 as a fixed budget of gradients allows, 1000 with until=None.
             until: Stopping rule: limits, a `tfbnn.Until`; "converged" for R-hat 1.01 and ESS 400; None
-                ("none" in commands) to stop after num_results draws. "auto" (default): stop when more
+                to stop after num_results draws. "auto" (default): stop when more
                 draws no longer change the predictions, or when the chains agree; None if num_results is
                 given.
-            max_seconds: Limit on the wall-clock seconds of the call, default None. Short for
-                until=Until(max_seconds=...).
+            max_seconds: Limit on the wall-clock seconds of the call, default None.
             num_burnin_steps: Warm-up transitions. The first 80 % adapt step size and preconditioner,
                 the others run with both fixed. "auto" (default): 1000, fewer if these take minutes.
             num_steps_between_results: Transitions to skip between two kept draws. "auto" (default): 0,
@@ -164,8 +163,8 @@ class SampledNetwork(SampledModel):
             initial_state: Starts of the chains, in place of pretraining: an array [C, P] in theta, a
                 number s for weights from N(0, s^2), a fitted model of the same kind, or the trained
                 Keras model.
-            likelihood_power: Power of the likelihood, above 0 and at most 1. 1 (default) is the
-                posterior; below 1 it is a coarsened posterior.
+            likelihood_power: Power of the likelihood, above 0 and at most 1 (default); below 1, the
+                posterior is coarsened.
             effort: Share of the usual work on starts, warm-up and draws where these are "auto", above
                 0 and at most 1 (default).
             validation_data: (x, y), (x, y, noise_scale) or (x, y, offset), for early stopping and the
@@ -174,13 +173,13 @@ class SampledNetwork(SampledModel):
                 (default): calibrate if the noise is learned and there are at least 150 rows.
             seed: Integer, default 0. The same seed on the same machine gives the same bits.
             output: Run folder for the draws, from which a killed run can be resumed. None (default):
-                keep the draws in memory only.
+                memory only.
             resume: Continue the run in `output`, default False. Rows, versions and arguments must be
                 the same, except `until` and a larger `num_results`.
             commit_interval: Seconds between commits to `output`, default 30.
             jit_compile: Compile with XLA, default True.
             verbose: "auto" or 1: bars on a terminal, a line every 30 s elsewhere. 0: silence. 2: as 1,
-                and commands report all details.
+                and all details.
             callbacks: Functions called with an event (a dict) about once a second. One that returns
                 True stops the run, which keeps the draws so far. For a Keras callback, each event is
                 an epoch.

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tfbnn.cli.fit_options import add_options, fit_arguments, kernel_argument, make_model
-from tfbnn.diagnostics.problem import LONGER_SEARCH, on_command_line
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.nuts import NUTS
 from tfbnn.fit.model import BayesianMLP
@@ -70,8 +69,6 @@ def test_a_prior_that_is_given_is_standard(options, prior):
 
 def test_options_that_a_report_advises_are_followed():
     """Parse options of settings that are "auto" by default, as the diagnosis writes them."""
-    asked = on_command_line(LONGER_SEARCH)
-    assert fit_arguments(parsed(asked))["effort"] == 3
     args = parsed("--kernel hmc --target-accept-prob 0.9")
     assert kernel_argument(args) == {"kernel": HMC(target_accept_prob=0.9)}
 

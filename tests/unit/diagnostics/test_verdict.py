@@ -9,7 +9,6 @@ from scipy import stats
 
 from tfbnn.diagnostics.fit_advice import _JUDGE, _OTHER_NOISE
 from tfbnn.diagnostics.problem import (
-    LONGER_SEARCH,
     Interface,
     Remedy,
     Severity,
@@ -182,10 +181,6 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
 @pytest.mark.parametrize(
     ("text", "command"),
     [
-        (
-            LONGER_SEARCH,
-            "--effort 3",
-        ),
         (_JUDGE.text, "tfbnn evaluate MODEL.h5 HELD_OUT_ROWS.csv"),
         (
             _OTHER_NOISE.text,
