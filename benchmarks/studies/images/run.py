@@ -127,10 +127,13 @@ def report(rows):
     return "\n\n".join(
         [
             "# Leapfrog HMC on images",
-            f"1024-50-1 on {NUM_TRAIN} of scikit-learn's digits, enlarged to 32 x 32 pixels, target digit / 10, test on "
-            f"{NUM_TEST}; {NUM_CHAINS} chains from the end of ADAM, travel time {TRAVEL_TIME:g}. Values of UTKFace "
-            "(arXiv:2410.22065, Table 1 and Fig 2b) in brackets: other images, another target, and starts and noise "
-            "that are not said, so that orders alone compare.",
+            f"Networks 1024-50-1 are sampled on {NUM_TRAIN} of scikit-learn's digits, enlarged to 32 x 32 pixels. The "
+            f"target is the digit divided by ten; {NUM_TEST} other digits are the test. {NUM_CHAINS} chains start where "
+            f"ADAM ends; the travel time of a transition is {TRAVEL_TIME:g}. Averages are over the step sizes eps, and "
+            "the efficiency is the step size times the acceptance.",
+            "In brackets are the values for UTKFace (arXiv:2410.22065, Table 1 and Fig 2b). Its images and target are "
+            "others, and the paper states neither starts nor noise, so only the order of the activations compares. "
+            "Other work shared the machine, so seconds are upper limits.",
             markdown(header, lines),
             markdown(["activation", "eps", "acceptance", "MSE", "s"], curves),
         ]
