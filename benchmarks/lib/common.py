@@ -115,6 +115,11 @@ def markdown(header, rows):
     return "\n".join("| " + " | ".join(map(str, line)) + " |" for line in lines)
 
 
+def commits_of(rows, key="commit"):
+    """Return the commits that made rows, as a text."""
+    return ", ".join(sorted({row[key] for row in rows}))
+
+
 def keep(name, text, folder=RESULTS):
     """Prints a result and keeps it, with the machine, by default under benchmarks/results."""
     folder.mkdir(exist_ok=True)

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.lib.common import keep, markdown
+from benchmarks.lib.common import commits_of, keep, markdown
 
 __all__ = ["report"]
 
@@ -54,8 +54,7 @@ def _pairs(rows):
     others = ", ".join(_name(row) for row in rows if row not in held)
     means = ", ".join(f"{share:.3f}" for share in np.mean([r["coverage"] for r in rows], axis=0))
     again = {row["calibrated"] for row in rows if "calibrated" in row}
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
-    made = f" They were made at {commits}" + (
+    made = f" They were made at {commits_of(rows)}" + (
         f" and calibrated at {', '.join(again)}." if again else "."
     )
     return [

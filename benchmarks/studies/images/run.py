@@ -18,7 +18,14 @@ from sklearn.datasets import load_digits
 
 import tfbnn
 from benchmarks.lib.chains import quiet
-from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
+from benchmarks.lib.common import (
+    add_common_options,
+    commits_of,
+    keep,
+    markdown,
+    output_folder,
+    revision,
+)
 from benchmarks.lib.problems import adam
 from benchmarks.lib.store import Store
 from tfbnn.kernels import HMC
@@ -84,6 +91,7 @@ def measure(activation, step, quick):
         "acceptance": [float(rate) for rate in run.acceptance_rate],
         "mse": float(np.mean((mean - y_test) ** 2)),
         "seconds": time.perf_counter() - began,
+        "commit": revision(),
     }
 
 
@@ -136,6 +144,7 @@ def report(rows):
             "Other work shared the machine, so seconds are upper limits.",
             markdown(header, lines),
             markdown(["activation", "eps", "acceptance", "MSE", "s"], curves),
+            f"Rows were made at {commits_of(rows)}.",
         ]
     )
 

@@ -17,7 +17,15 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.lib.common import HERE, add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.common import (
+    HERE,
+    add_common_options,
+    commits_of,
+    keep,
+    markdown,
+    output_folder,
+    revision,
+)
 from benchmarks.lib.default_tables import CLASSES
 from benchmarks.lib.store import Store
 from benchmarks.studies.default.run import TIME_LIMIT, run_child
@@ -94,7 +102,7 @@ def report(rows):
         verdict = ours.get("failed") or ours["verdict"].split(" (")[0]
         wall = f"{ours['wall']:.0f}"
         lines.append([name, size, f"{score:.4g}", coverage, wall, verdict, *cells])
-    commits = ", ".join(sorted({row["commit"] for row in rows if row["method"] == DEFAULT}))
+    commits = commits_of(row for row in rows if row["method"] == DEFAULT)
     table = markdown([*HEADER, DEFAULT, *RIVALS], lines)
     return f"# Small data sets\n{NOTE}\n{table}\n\nThe default fits are of the commits {commits}."
 

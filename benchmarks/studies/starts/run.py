@@ -20,7 +20,14 @@ import numpy as np
 
 import tfbnn
 from benchmarks.lib.chains import quiet
-from benchmarks.lib.common import add_common_options, keep, markdown, output_folder, revision
+from benchmarks.lib.common import (
+    add_common_options,
+    commits_of,
+    keep,
+    markdown,
+    output_folder,
+    revision,
+)
 from benchmarks.lib.default_tables import TABLES
 from benchmarks.lib.store import Store
 from benchmarks.studies.thermalisation.run import NOISES, Cell, outputs
@@ -260,8 +267,8 @@ def publish(rows, folder):
         ]
         for row in rows
     ]
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
-    parts = ["# Searches for starts", markdown(HEADER, lines), LEGEND, f"Commits: {commits}"]
+    commits = f"Commits: {commits_of(rows)}"
+    parts = ["# Searches for starts", markdown(HEADER, lines), LEGEND, commits]
     keep("starts.md", "\n\n".join(parts), folder)
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.lib.common import data_folder, keep, markdown
+from benchmarks.lib.common import commits_of, data_folder, keep, markdown
 from benchmarks.studies.thesis.figures import draw
 
 __all__ = ["publish"]
@@ -63,6 +63,7 @@ def publish(rows, inputs, folder):
         *(_sweep(rows, published, study, label) for study, label in LABELS.items()),
         *map(_losses, _of(rows, "surrogates")),
         _coverage(rows, published),
+        f"Rows were made at {commits_of(rows.values(), 'at')}.",
     ]
     keep(name, "\n\n".join([f"# {title}", COMMON + LEGENDS[inputs], *filter(None, parts)]), folder)
     if inputs == "raw":
