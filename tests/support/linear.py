@@ -21,7 +21,7 @@ def linear_rows(num_rows=30):
 
 
 def linear_model(dtype="float32", layers=(2, 1), **settings):
-    """One whose posterior is known where the settings say nothing else, on rows as they are."""
+    """Return a model of rows without transforms; its posterior is known unless settings change it."""
     known = dict(prior=Normal(PRIOR), likelihood=Gaussian(NOISE))
     raw = dict(x_transform=None, y_transform=None, dtype=dtype)
     return tfbnn.BayesianMLP([*layers], **(known | raw | settings))

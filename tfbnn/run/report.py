@@ -194,7 +194,7 @@ class Run(ExplainsAttributes):
         """
         width = width or text_width()
         interface = interface or replace(PYTHON, folder=self.folder)
-        interface = self._own(interface)
+        interface = self._of_this_run(interface)
         if self.diagnosis is None:
             told = [("Verdict", self.verdict), *answer_lines(self.chains, self.predictions)]
             told.append(("", MEANINGS[self.verdict]))
@@ -210,7 +210,7 @@ class Run(ExplainsAttributes):
             lines += ["", *self.diagnosis.numbers(width)]
         return "\n".join(lines)
 
-    def _own(self, interface: Interface) -> Interface:
+    def _of_this_run(self, interface: Interface) -> Interface:
         sampled = self.seconds["warmup"] + self.seconds["sampling"]
         return interface.of_run(self.until, self.ended, sampled)
 
@@ -274,7 +274,9 @@ class Run(ExplainsAttributes):
             "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
             "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
             "calibration": None if calibration is None else calibration.to_json(),
-            "diagnosis": None if diagnosis is None else diagnosis.to_dict(self._own(interface)),
+            "diagnosis": None
+            if diagnosis is None
+            else diagnosis.to_dict(self._of_this_run(interface)),
         }
 
     def _ladder_lines(self) -> Iterator[tuple[str, str]]:

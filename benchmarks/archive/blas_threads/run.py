@@ -59,7 +59,7 @@ def main(arguments=None):
         f"chooses its kernels for the processor (default); {AVX_512} are those for Intel processors with AVX-512.",
         markdown(["kernels of OpenBLAS", "dtype", "M x N x K", *ORDERS], lines),
         "The package avoids TT, which earlier versions used. In the same way, each thread made predictions with this "
-        f"version, from 1000 networks on 256 rows. Of these were wrong: {', '.join(ours)}.",
+        f"version, from 1000 networks on 256 rows. Wrong predictions: {', '.join(ours)}.",
     ]
     keep("blas_threads.md", "\n\n".join(text), folder)
 
