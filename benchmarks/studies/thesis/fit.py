@@ -26,6 +26,7 @@ from benchmarks.studies.thesis.figures import EDGES, TARGET
 from benchmarks.studies.thesis.weight_planes import plot_weight_planes
 from tfbnn.engine.basis.compile import limit_threads
 from tfbnn.engine.basis.libraries import tf, tfp
+from tfbnn.engine.density import row_blocks
 from tfbnn.kernels import HMC, NUTS
 from tfbnn.likelihoods import Gaussian
 from tfbnn.priors import Normal
@@ -37,6 +38,7 @@ NUM_LEAPFROG_STEPS, SKIPPED = 512, 10
 # Of HMC and NUTS in the author's program; else the defaults of the kernels.
 ACCEPTANCE = 0.75
 SURROGATE_DRAWS = 1000
+ROW_BLOCK_VALUES = 2**16
 # The study of the longest chain, whose planes of weights are drawn, and the model of predictions at two points.
 CHAIN_OF_PLANES = "draws"
 MODEL_OF_POINTS = 3
@@ -45,6 +47,8 @@ MODEL_OF_POINTS = 3
 def main():
     """Fits, scores, prints."""
     limit_threads()
+    # A process has one thread, for which blocks that stay in the cache of its core are up to twice as fast.
+    row_blocks._CPU_VALUES = ROW_BLOCK_VALUES
     warnings.filterwarnings("ignore", "The (networks|draws) of this model are not")
     order = json.loads(sys.argv[1])
     case, problem = order["case"], rows_of(order["num_rows"])
