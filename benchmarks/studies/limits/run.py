@@ -134,7 +134,7 @@ def report(rows):
                 f"{seconds['sampling']:.1f}",
                 f"{row['draws'][0]} x {row['draws'][1]}",
                 f"{row['lpd']:.3f}" if "lpd" in row else "-",
-                f"{_missing(row, without):+.3f}" if limit and "lpd" in row else "",
+                f"{_missing(row, without):+.3f}" if limit and _is_compared(row, without) else "",
                 ", ".join(f"{share:.3f}" for share in row.get("coverage", ())),
                 row["verdict"],
                 row["load"],
@@ -155,7 +155,12 @@ def report(rows):
 
 
 def _missing(row, without):
-    return without.get((row["table"], row["network"]), np.nan) - row["lpd"]
+    return without[row["table"], row["network"]] - row["lpd"]
+
+
+def _is_compared(row, without):
+    """Check whether the fit ended, and whether one without a limit did."""
+    return "lpd" in row and (row["table"], row["network"]) in without
 
 
 def _goals(rows, without):
@@ -175,6 +180,7 @@ def _goals(rows, without):
     for limit, most in MISSING.items():
         for network in dict.fromkeys(row["network"] for row in limited):
             found = [r for r in limited if (r["limit"], r["network"]) == (limit, network)]
+            found = [row for row in found if (row["table"], row["network"]) in without]
             near = [row for row in found if "lpd" in row and _missing(row, without) <= most]
             what = f"hidden layers {network}, limit {limit} s: loss at most {most:g}"
             lines.append([what, f"{len(near)} of {len(found)} data sets"])

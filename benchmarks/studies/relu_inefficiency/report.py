@@ -98,17 +98,19 @@ def more_chains(rows):
     for (activation, length, step), group in by(
         rows, "activation", "num_leapfrog_steps", "step_size"
     ).items():
-        published, error = (
-            by_step(table, activation, length).get(step, np.nan) for table in (ACCEPTANCE, ERRORS)
+        published = " +- ".join(
+            f"{numbers[step]:.3f}"
+            for table in (ACCEPTANCE, ERRORS)
+            if step in (numbers := by_step(table, activation, length))
         )
         together = {"acceptance": [rate for row in group for rate in row["acceptance"]]}
         count = len(together["acceptance"])
-        cell = f"{published:.3f} +- {error:.3f} / {with_error(together)}"
-        lines.append([activation, length, f"{step:g}", cell, count])
+        cells = [f"{step:g}", published, with_error(together), count]
+        lines.append([activation, length, *cells])
     return (
-        "## More chains where the standard error is above 0.04\n\nAcceptances are published / "
-        "measured, with all chains, including those of the table above.\n\n"
-        + markdown(["activation", "L", "eps", "acceptance", "chains"], lines)
+        "## More chains where the standard error is above 0.04\n\nAcceptances are those of all "
+        "chains, including those of the table above.\n\n"
+        + markdown(["activation", "L", "eps", "published", "measured", "chains"], lines)
     )
 
 
@@ -129,14 +131,17 @@ def acceptance_table(rows):
         measured = {row["step_size"]: row for row in group}
         published = by_step(ACCEPTANCE, activation, length)
         cells = [
-            f"{published.get(step, np.nan):.3f} / {with_error(measured[step])}"
-            if step in measured
-            else ""
+            beside(published.get(step), with_error(measured[step])) if step in measured else ""
             for step in STEP_SIZES
         ]
         lines.append([activation, length, *cells])
     header = ["activation", "L", *(f"eps {step:g}" for step in STEP_SIZES)]
     return markdown(header, lines)
+
+
+def beside(published, measured):
+    """A cell of both; the measured one alone if nothing is published."""
+    return measured if published is None else f"{published:.3f} / {measured}"
 
 
 def with_error(row):

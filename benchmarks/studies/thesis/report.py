@@ -2,6 +2,8 @@
 
 import json
 
+import numpy as np
+
 from benchmarks.lib.common import commits_of, data_folder, keep, markdown
 from benchmarks.studies.thesis.figures import draw
 
@@ -160,10 +162,10 @@ def _of_chain(row, steps):
     """Cells on the chain; hours alone of what is none."""
     if "acceptance" not in row:
         return ["", "", "", f"{row['seconds'] / 3600:.2f}"]
-    median, highest = row["rhat"]
+    rhat = ", ".join(f"{value:.2f}" for value in row["rhat"] if not np.isnan(value))
     hours = sum(row["run_seconds"].values()) / 3600
     counts = f"{row['leapfrog_steps']:.0f}" + _bracketed(steps, ".0f")
-    return [f"{row['acceptance']:.2f}", counts, f"{median:.2f}, {highest:.2f}", f"{hours:.2f}"]
+    return [f"{row['acceptance']:.2f}", counts, rhat, f"{hours:.2f}"]
 
 
 def _coverage(rows, published):
