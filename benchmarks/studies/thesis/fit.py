@@ -165,12 +165,19 @@ def judged(model, problem):
         found["coverage"][part] = [float(scores["coverage"][k]) for k in range(1, 6)]
     draws, targets, residuals = tested(model, problem)
     y, predicted = problem.test[1], 10.0 ** draws.mean(axis=0)
-    found["r2_of_10^mean"] = float(1.0 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
+    found["r2_of_10^mean"] = r2(y, predicted)
+    rest = np.arange(len(y)) != np.argmax(np.abs(y - predicted))
+    found["r2_without_worst"] = r2(y[rest], predicted[rest])
     found["weights"] = float(np.sqrt(np.mean(model.posterior.draws[:, -1] ** 2)))
     inside = np.clip(residuals, EDGES[0], EDGES[-1])
     found["residuals"] = np.histogram(inside, EDGES)[0].tolist()
     found["spread"] = float(np.median(draws.std(axis=0)))
     return found
+
+
+def r2(y, predicted):
+    """The coefficient of determination."""
+    return float(1.0 - np.sum((y - predicted) ** 2) / np.sum((y - y.mean()) ** 2))
 
 
 def tested(model, problem):

@@ -117,6 +117,7 @@ def _sweep(rows, published, study, label):
         "R2 of log10, test rows",
         "R2, test rows",
         "R2 of 10^mean",
+        "the same without the worst row",
         "coverage of 1, 2, 3 sigma",
         "rms of the weights",
     ]
@@ -137,6 +138,7 @@ def _sweep(rows, published, study, label):
                 f"{row['r2_log10']['test']:.4f}" + _bracketed(log10, ".4f"),
                 f"{row['r2']['test']:.3g}" + _bracketed(plain, ".3g"),
                 _bracketed(row.get("r2_of_10^mean"), ".3g").strip(" ()"),
+                _bracketed(row.get("r2_without_worst"), ".3g").strip(" ()"),
                 ", ".join(f"{share:.3f}" for share in row["coverage"]["test"][:3]),
                 _bracketed(row.get("weights"), ".2f").strip(" ()"),
                 f"{row['spread']:.3f}",
