@@ -31,7 +31,7 @@ Other work shared the cores and runs were stopped at times, so hours are upper l
 """,
     "standardised": """\
 The setting is not that of the thesis: inputs are standardised, and ADAM starts from the prior, whose weights
-saturate most hidden units. Step sizes are some thirty times larger than with inputs in GeV, and weights leave
+saturate most hidden units. Step sizes are more than forty times larger than with inputs in GeV, and weights leave
 the neighbourhood of the network that ADAM found. Chains have 1000 draws with HMC in the warm-up table, and
 100 otherwise. Runs in the table "Start" begin at the result of an ADAM whose loss has the full log prior in
 every batch. "ADAM" among the surrogates is one network, with either loss. R2 of the targets depends on a few
