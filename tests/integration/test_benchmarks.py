@@ -40,6 +40,7 @@ ON_CHANGE = [
     # Two settings in two folds, and the best once more; folds and numbers of chains share a program.
     ("grid_search", "", [r"^\| grid search[^|]*\| 5 \|.*\| 2 \|([^|]*\|){2}[^|]*R2"]),
     ("infinite", "--tables 'buckling 20'", [r"^\| buckling 20, tanh \| 80 x 4 \|"]),
+    ("interpolation", "", [r"^\| kin8nm \| 8 \| Langevin, repriorised \|"]),
     ("keras_models", "", [r"^\| Keras, Sequential (\| 0\.0e\+00 ){4}", r"^\| recurrent .*\| no \|"]),
     ("levenberg_marquardt", "--networks 'grid 50-50'", [r"^\| grid 50-50 \| 60 \| \d+ \| 3 \|"]),
     ("limits", "", [r"\| README's example \| 2-50-1, tanh \| 60 \|"]),
@@ -76,7 +77,7 @@ FIGURES = {
 
 
 NEED_DATA = (
-    "batches", "classification", "default --tables yacht", "pcn", "repriorisation", "thesis", "xor_iris",
+    "batches", "classification", "default --tables yacht", "interpolation", "pcn", "repriorisation", "thesis", "xor_iris",
 )  # fmt: skip
 
 
