@@ -40,7 +40,7 @@ class Fit(NamedTuple):
 
 SMALL = (3, 8, 1)
 FITS = (
-    Fit("NUTS, the default", SMALL, 300, "nuts", (60, 60)),
+    Fit("NUTS", SMALL, 300, "nuts", (60, 60)),
     Fit("NUTS, depth 6", (9, 450, 1), 17_000, tfbnn.kernels.NUTS(max_tree_depth=6), (8, 4), 1),
     Fit("HMC, 64 steps", (5, 512, 1), 11_746, tfbnn.kernels.HMC(), (10, 10), 1),
     Fit("PowerPosterior of NUTS", SMALL, 300, tfbnn.kernels.PowerPosterior("nuts"), (20, 20), 1),

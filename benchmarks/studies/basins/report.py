@@ -20,7 +20,7 @@ _HEADER = [
     "RMSE: all, best basin",
 ]
 _TEXT = """\
-Settings are those of `convergence.md`. The four chains (0 to 3) of a setting are grouped by the functions
+Settings are those of `convergence.md`; those of "restarted" are of its run `long_trajectories`. The four chains (0 to 3) of a setting are grouped by the functions
 that they represent. P is the number of parameters. The log density of a chain is its mean over the last
 quarter of the draws. The log weight of a basin is the natural logarithm of its share of the posterior mass of
 all basins found, with its standard error. Bridge sampling estimates it ("bridge"). If the draws overlap too

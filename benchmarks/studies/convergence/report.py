@@ -25,7 +25,7 @@ in narrower regions (0.60 overall).
 
 All runs shared the two cores with other benchmarks, and run `long` had one of them. Compare runs by
 gradients, not by seconds. The script also has the runs `raw`, `diagonal`, `airfoil`, `airfoil_nuts`,
-`airfoil_small` and `airfoil_diagonal`, which have not been made."""
+`small`, `airfoil_small` and `airfoil_diagonal`, which have not been made."""
 
 LEGEND = """\
 Each run has four chains. A chain starts from 1000 full-batch steps of ADAM (5000 in run `long`), followed by

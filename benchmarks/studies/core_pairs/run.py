@@ -1,9 +1,9 @@
-"""Gradients and the compile time of the default fit in pairs with another checkout.
+"""Gradients and the compile time of a short fit in pairs with another checkout.
 
     python -m benchmarks core_pairs --old CHECKOUT [--new CHECKOUT --quick --output FOLDER]
 
 Gradients: two resident processes, one with either checkout, take turns, so that both sides of a pair
-see the same machine; one chain, and four on threads, as a fit has them. The default fit has a process
+see the same machine; one chain, and four on threads, as a fit has them. A short fit by NUTS has a process
 of its own each time: wall clock and processor time from the call of `fit_posterior` to its end,
 imports apart, of few transitions, so that nearly all of it is tracing and compiling; what the run's
 own clock says; and what XLA compiled by TensorFlow's log. The table is benchmarks/results/core_pairs.md.
@@ -64,7 +64,7 @@ def main(arguments=None):
         "pairs. The ratio is the median of the ratios of the pairs, which differs from the ratio of the medians.\n\n"
         f"## Milliseconds per gradient of HMC on {NUM_ROWS} rows\n\n"
         f"The time of a run is divided by the gradients of all chains ({turns} pairs).\n\n"
-        f"{markdown(header, lines)}\n\n## The default fit of 3-8-1 on 300 rows\n\n"
+        f"{markdown(header, lines)}\n\n## A short fit of 3-8-1 by NUTS on 300 rows\n\n"
         f"A fit has 4 chains of 30 transitions, in a process of its own ({fits} pairs). The run's clock is what "
         f"`run.seconds` says.\n\n{fit_table(sides, fits)}",
         folder,
@@ -92,7 +92,7 @@ def gradients(residents, layers, turns):
 
 
 def fit_table(sides, fits):
-    """The table of the default fit."""
+    """The table of the short fit."""
     pairs = [[default_fit(side) for side in sides] for _ in range(fits)]
     names = {
         "wall clock of the fit": lambda one: one["wall"],

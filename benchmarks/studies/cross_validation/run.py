@@ -18,7 +18,7 @@ from benchmarks.lib.resident import HERE, ended_child
 from benchmarks.lib.xla_log import LOGGING, NEXT_PART, compilations
 
 CUTS = {"five equal folds": (62, 62, 61, 61, 61), "five unequal folds": (30, 45, 60, 75, 100)}
-KERNELS = {"hmc": "HMC, 16 leapfrog steps", "nuts": "NUTS, the default"}
+KERNELS = {"hmc": "HMC, 16 leapfrog steps", "nuts": "NUTS"}
 
 
 def main(arguments=None):

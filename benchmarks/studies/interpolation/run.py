@@ -42,8 +42,9 @@ LEGEND = f"""\
 Networks have one hidden layer of GELU units, the ntk parameterization and N(0, 1) priors. They learn {NUM_ROWS} rows of
 kin8nm with Gaussian noise of .1 (variance .01), or of breast cancer with Bernoulli labels. HMC has {LEAPFROG_STEPS} leapfrog
 steps and the target acceptance {ACCEPTANCE:g}. Underdamped Langevin has one gradient per transition and no Metropolis step;
-its step size is tuned so that such a step would accept .98. Chains start near the posterior, as in repriorisation.md,
-and have the same processor time. ESS is that of Geyer's initial monotone sequence per 1000 gradients: the minimum, mean
+its step size is tuned so that such a step would accept .98. Chains start near the posterior, as in repriorisation.md, or for labels at a draw of the prior,
+and have the same processor time. On labels
+the regulariser is 1. ESS is that of Geyer's initial monotone sequence per 1000 gradients: the minimum, mean
 and maximum over 100 random projections of theta, and over the outputs at 100 test inputs. "<" marks an upper bound,
 where a chain has fewer than ten effective draws."""
 # What the committed table shows.
@@ -52,7 +53,7 @@ The regulariser of the map leads from standard coordinates (1000 is near them) t
 noise, .01). As it falls, step sizes grow by factors of 7, 12 and 14 with 64, 256 and 1024 units, and R-hat of the
 outputs falls. With 1024 units, .1 is nearly as good as .01. Unadjusted Langevin in repriorised coordinates has about
 the ESS per gradient of HMC there, and in standard coordinates too few effective draws to tell. On class labels the
-posterior is wide, and standard coordinates are better at all widths."""
+posterior is wide, and standard coordinates are better for the outputs at all widths."""
 
 
 @dataclasses.dataclass(frozen=True)

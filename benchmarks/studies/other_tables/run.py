@@ -41,7 +41,8 @@ HEADER = [
     "verdict",
 ]
 NOTE = """
-The default fit and other methods are fitted to seventeen small data sets: one split, seed 0. The columns from
+The fit `BayesianMLP([D, 50, K]).fit_posterior(x, y)` without other settings ("default") and other methods are
+fitted to seventeen small data sets: one split, seed 0. The columns from
 "default" on have the LPD (mean log predictive density per test row, in the units of the target) of each method,
 the best in bold. The columns before are of the default fit: RMSE in the units of the target, or accuracy for
 classes; the share of test rows within 1 and 2 predicted standard deviations (sigma); the wall-clock time of the

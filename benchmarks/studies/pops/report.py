@@ -10,7 +10,8 @@ __all__ = ["report"]
 TEXT = """\
 A calibration multiplies the predicted standard deviation of a row (stddev) by a scale that depends on the
 row, or replaces it. The table compares such scales, which are computed from the training rows. The shift of a
-training row is the change of the prediction if the network is made exact at this row.
+training row is the change of the prediction if the network is made exact at this row. The data set wave is
+sin 2x + 0.3x at 40 points without noise.
 
 - POPS is the root mean square of the shifts of all training rows (arXiv:2402.01810), or of those with a
   leverage above the median. It replaces the stddev, as sandwich does. POPS x stddev is the product of both.

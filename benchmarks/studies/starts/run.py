@@ -76,7 +76,7 @@ smallest error, in 2.1 and 2.5 times the time of ADAM. With three units, fully c
 yacht, airfoil and concrete the noise is learned, and a higher log density of the starts does not mean a
 smaller error. The best start of ADAM, which held-out rows stop, is 570 and 130 nats below that of cooled
 populations on yacht and airfoil. ADAM has the smallest error on yacht and concrete. A default fit therefore
-uses populations if there is almost no noise and at most 1500 rows, and ADAM otherwise. Populations on kin8nm
+uses populations if there is almost no noise, at most 1500 rows and at least two rows per weight, and ADAM otherwise. Populations on kin8nm
 and with 128 units were not tried, because they take ten minutes and more."""
 
 

@@ -57,7 +57,7 @@ by at most {MOST_Z:g} standard errors, and if R-hat of the four chains is below 
 inputs. A disagreement may only mean that the run is short. R-hat of the teacher's chain alone, which does not
 have to find anything, shows how far a chain gets with this number of gradients.
 
-Results, for one teacher in each case and runs of one or two minutes beside other processes: all default
+Results, for one teacher in each case and runs of one to four minutes beside other processes: all default
 chains are at the level of the teacher in 22 of 24 cases. In the nine cases with at least two rows per weight
 and noise of at most .03, they start from two cooled populations. Eight of these are at the level; in the
 ninth (32 units, noise .003) one of three chains is 34 nats below. From ADAM and Levenberg-Marquardt, the

@@ -70,7 +70,7 @@ to 256 units, direct draws can start chains, but are not draws of the posterior.
 approach the process, too. They have an ESS of 15 to 30: with so few draws a distance of the means of about
 .26 is expected; it is .35 with 1024 units. The step size of a standard chain goes as N^(-1/2) and does not
 depend on the width, as the paper says for linear models. That of a repriorised chain grows with the width. It
-falls with N, too, for widths of at most the number of rows. On the planes, the log posterior of the wide
+falls with N, too. On the planes, the log posterior of the wide
 network is nearly that of a standard normal distribution in repriorised coordinates, and a narrow ridge in
 standard ones."""
 
