@@ -44,7 +44,7 @@ ON_CHANGE = [
     ("keras_models", "", [r"^\| Keras, Sequential (\| 0\.0e\+00 ){4}", r"^\| recurrent .*\| no \|"]),
     ("levenberg_marquardt", "--networks 'grid 50-50'", [r"^\| grid 50-50 \| 60 \| \d+ \| 3 \|"]),
     ("limits", "", [r"\| README's example \| 2-50-1, tanh \| 60 \|"]),
-    ("memory", "", ["5451 weights", r"^\| 2000 \|"]),
+    ("memory", "", ["5451 weights", r"\| with it \| 2000 \|"]),
     ("million_rows", "--work {folder}/work", ["resumed"]),
     ("other_tables", "--methods default ridge", [r"^\| few rows \| 45, 1 \|.*\*\*"]),
     ("pcn", "", ["## Acceptance at a fixed step", "## Effective sample sizes", "## Gradient"]),

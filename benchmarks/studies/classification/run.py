@@ -51,10 +51,10 @@ that the samplers use, and ends near its maximum. "Four points" are four such en
 averaged. HMC (32 leapfrog steps) and NUTS have four chains from such ends, with 500 transitions of warm-up
 and 500 draws each. ECE is the expected calibration error with 15 bins, each with few rows. Brier is the Brier
 score. R-hat is of the predicted probabilities, the median over rows and then over splits. Seconds are medians
-over splits without compilation, on one core that other processes shared.
+over splits without compilation, on cores that other processes shared.
 
 Results: the two samplers agree, and their chains have converged. Under this prior the maximum predicts better
-than the posterior on each of the ten splits, by 0.004 to 0.039 in log predictive density. The classes are
+than the posterior on each of the ten splits, by 0.003 to 0.037 in log predictive density. The classes are
 nearly separable. Averaging over weights lowers the confidence, although the test rows justify it. The
 accuracies hardly differ."""
 
