@@ -36,7 +36,7 @@ A commit is what a writer has stored at one time: draws and a checkpoint, of whi
 "Last commit" and "commit before" say from which commit the folder is read or continued. "Refused" is an error
 that says that the folder is damaged. Kills are SIGKILL. They test the order of writes and names, not what a
 disk keeps when power fails. The naive writer changes one file in place. It has to fail, or the tests would be
-too weak.
+too weak. Other processes shared the cores, so times are upper limits.
 """
 # What the table calls faults whose key says too little.
 LABELS = {"read by four while written": "read by four processes while it is written"}
