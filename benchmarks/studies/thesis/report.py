@@ -28,8 +28,9 @@ Inputs are in GeV. ADAM starts at N(0, 1), its loss has the full log prior in ev
 batches in the order of the file, as the author's program does (`timing_nuts.py`). The target acceptance is
 .75. Runs have 100 draws (1000 in the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most
 255 leapfrog steps and 1000 transitions of warm-up (4095 and 2500 in the thesis). R2 of the targets is that of
-the mean of 10^f; the author's study of widths has that of 10^mean. One of the test rows decides both: its
-target is 7.1 fb, and chains predict 14 to 70 fb. Other work shared the cores and runs were stopped at times,
+the mean of 10^f; the author's study of widths has that of 10^mean. In the
+warm-up table one test row decides both from 128 transitions on: its target is 7.1 fb, and chains predict 21 to
+70 fb. Other work shared the cores and runs were stopped at times,
 so hours are upper limits.
 """,
     "standardised": """\
