@@ -17,6 +17,7 @@ import numpy as np
 
 from benchmarks.lib.common import (
     add_common_options,
+    commits_of,
     data_folder,
     keep,
     markdown,
@@ -99,8 +100,7 @@ def report(rows):
         cells = [f"{lpd:.3f} ({rmse:.4g}; {100 * lost:.1f} %)" for lpd, rmse, lost in zip(*means)]
         lines.append([name, len(whole), *cells])
     table = markdown(["data set", "splits", *(f"scale {scale:g}" for scale in SCALES)], lines)
-    commits = ", ".join(sorted({row["commit"] for row in rows}))
-    return f"# Width of the default prior of scales\n{NOTE}\n{table}\n\nThe fits are of the commits {commits}."
+    return f"# Width of the default prior of scales\n{NOTE}\n{table}\n\nThe fits are of the commits {commits_of(rows)}."
 
 
 def main(arguments=None):

@@ -20,14 +20,15 @@ _HEADER = [
     "RMSE: all, best basin",
 ]
 _TEXT = """\
-Settings are those of `convergence.md`; those of "restarted" are of its run `long_trajectories`. The four chains (0 to 3) of a setting are grouped by the functions
-that they represent. P is the number of parameters. The log density of a chain is its mean over the last
-quarter of the draws. The log weight of a basin is the natural logarithm of its share of the posterior mass of
-all basins found, with its standard error. Bridge sampling estimates it ("bridge"). If the draws overlap too
-little for bridge sampling, the cell says "bounds". Then the error is infinite; up to version 0.2 it was half
-of the distance between two bounds. R-hat is of predictions at 300 test rows: median and 95 % quantile over
-rows, and the share of rows below a limit. In a basin with one chain, the two halves of this chain are
-compared. RMSE is of the test rows, for the average of all chains and of those in the best basin, in standard
+Settings are those of `convergence.md`; those of "restarted" are of its run `long_trajectories`. The four chains
+(0 to 3) of a setting are grouped by the functions that they represent. P is the number of parameters. The log
+density of a chain is its mean over the last quarter of the draws. The log weight of a basin is the natural
+logarithm of its share of the posterior mass of all basins found, with its standard error. Bridge sampling
+estimates it ("bridge"). If the draws overlap too little for bridge sampling, the cell says "bounds". Then the
+error is infinite; up to version 0.2 it was half of the distance between two bounds. R-hat is of predictions at
+300 test rows: median and 95 % quantile over rows, and the share of rows below a limit. In a basin with one
+chain, the two halves of this chain are compared. RMSE is of the test rows, for the average of all chains and of
+those in the best basin, in standard
 deviations of log10 of the target."""
 
 

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.lib.common import keep, markdown
+from benchmarks.lib.common import commits_of, keep, markdown
 
 __all__ = ["report"]
 
@@ -39,8 +39,7 @@ def report(rows, folder):
         "Fits are default fits with one hidden layer of 50 units, or 20-20 for the neutralinos. Those "
         '"by hand" have the settings of the rows newton (raw inputs) and best (invariant inputs) of `neutralino.md`. '
         "The wave is sin 2x + 0.3x at 40 points without noise; demo and grid are tables of `default.md`. "
-        ""
-        f"Rows were measured at {', '.join(sorted({row['commit'] for row in rows}))}."
+        f"Rows were measured at {commits_of(rows)}."
     )
     keep("calibration.md", text, folder)
 

@@ -93,7 +93,7 @@ def gradients(residents, layers, turns):
 
 def fit_table(sides, fits):
     """The table of the short fit."""
-    pairs = [[default_fit(side) for side in sides] for _ in range(fits)]
+    pairs = [[short_fit(side) for side in sides] for _ in range(fits)]
     names = {
         "wall clock of the fit": lambda one: one["wall"],
         "processor time of the fit": lambda one: one["processor"],
@@ -117,7 +117,7 @@ def fit_table(sides, fits):
     )
 
 
-def default_fit(side):
+def short_fit(side):
     """Seconds of a fit in a process of its own, and what XLA compiled there."""
     seconds, log = ended_child(["-c", FIT], side, **LOGGING)
     programs = compilations(log)

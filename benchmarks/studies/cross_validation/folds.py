@@ -21,7 +21,7 @@ from benchmarks.lib.xla_log import NEXT_PART
 
 KERNELS = {
     "hmc": tfbnn.kernels.HMC(num_leapfrog_steps=16),
-    "nuts": "nuts",  # the default
+    "nuts": "nuts",
 }
 
 

@@ -29,7 +29,8 @@ chains: median and 95 % quantile. The figure shows how it falls with the gradien
 paper do for larger networks and 3 million steps. Scores are of the 1541 other digits.
 
 These chains are short. With the collapsed readout, which is drawn exactly, the mean ESS over the outputs can
-be estimated. The slowest outputs, and nearly all of theta, have an ESS below ten with any method but the collapsed one, which has more for theta of three networks, so that
+be estimated. The slowest outputs have an ESS below ten with
+any method, and so has nearly all of theta, except with the collapsed readout of three networks, so that
 their ratios say nothing. R-hat shows that the two standard chains have not met, so that their scores describe
 two regions, not the posterior. No package that is used here comes with a larger table of images."""
 

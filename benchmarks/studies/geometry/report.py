@@ -33,10 +33,10 @@ disagree, whatever the number of gradients. Whitening is part of the start-up an
 too short to converge; they compare geometries.
 
 Results: on neutralinos the start decides: it changes the log density by thousands, and the RMSE from .056 to
-.017. Only whitened chains improve much on a start by LM. Others stay at the level where LM ended, except with 5-50-50-1, where LM made 12 iterations only. Airfoil and
-yacht have as many parameters as rows. There, starts by LM lie far above the level to which all chains fall,
-and on yacht they predict worse. Therefore "auto" keeps a start by LM only if it predicts held-out rows better, or, without such rows, if it gained
-more than P. Whitened
+.017. Only whitened chains improve much on a start by LM. Others stay at the level where LM ended, except with
+5-50-50-1, where LM made 12 iterations only. Airfoil and yacht have as many parameters as rows. There, starts by
+LM lie far above the level to which all chains fall, and on yacht they predict worse. Therefore "auto" keeps a
+start by LM only if it predicts held-out rows better, or, without such rows, if it gained more than P. Whitened
 chains accept less than their target of 0.651, because they leave the point at which they were whitened. Since
 then HMC in whitened coordinates has a target of 0.8. Two or three other processes shared the two cores, so
 times are up to three times those of a quiet machine."""

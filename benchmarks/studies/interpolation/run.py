@@ -2,10 +2,10 @@
 
     TFBNN_DATA=folder python -m benchmarks interpolation [--seconds 80] [--quick --output FOLDER]
 
-Hron et al. 2022: with a growing regulariser the map of repriorisation goes over into the identity (sections 3.2 and
-4.2.1), the paper's own sampler is underdamped Langevin, unadjusted, with steps that would be accepted at 98 %, and
-appendix F has classes. The networks of benchmarks/studies/repriorisation/run.py; rows are kept as they finish, the table is
-benchmarks/results/interpolation.md.
+Hron et al. 2022: as its regulariser grows, the map of repriorisation becomes the identity (sections 3.2 and 4.2.1).
+The paper's own sampler is unadjusted underdamped Langevin, with steps that would be accepted at 98 %. Appendix F has
+classes. The networks are those of benchmarks/studies/repriorisation/run.py. Rows are kept as they finish; the table
+is benchmarks/results/interpolation.md.
 
 Reference: arXiv:2206.07673.
 """
@@ -39,13 +39,14 @@ LANGEVIN = {"adjusted": False, "target_accept_prob": 0.98, "preconditioner": "id
 CLASS_ROWS, CLASS_REGULARISER = 256, 1.0
 
 LEGEND = f"""\
-Networks have one hidden layer of GELU units, the ntk parameterization and N(0, 1) priors. They learn {NUM_ROWS} rows of
-kin8nm with Gaussian noise of .1 (variance .01), or of breast cancer with Bernoulli labels. HMC has {LEAPFROG_STEPS} leapfrog
-steps and the target acceptance {ACCEPTANCE:g}. Underdamped Langevin has one gradient per transition and no Metropolis step;
-its step size is tuned so that such a step would accept .98. Chains start near the posterior, as in repriorisation.md, or for labels at a draw of the prior,
-and have the same processor time. On labels
-the regulariser is 1. ESS is that of Geyer's initial monotone sequence per 1000 gradients: the minimum, mean
-and maximum over 100 random projections of theta, and over the outputs at 100 test inputs. "<" marks an upper bound,
+Networks have one hidden layer of GELU units, the ntk parameterization and N(0, 1) priors. They learn {NUM_ROWS}
+rows of kin8nm with Gaussian noise of .1 (variance .01), or of breast cancer with Bernoulli labels. HMC has
+{LEAPFROG_STEPS} leapfrog steps and the target acceptance {ACCEPTANCE:g}. Underdamped Langevin has one gradient
+per transition and no Metropolis step; its step size is tuned so that such a step would accept .98. Chains start
+near the posterior, as in repriorisation.md; those for labels start at a draw of the prior, and their
+regulariser is 1. All have the same processor time. ESS is that of Geyer's initial monotone sequence per 1000
+gradients: the minimum, mean and maximum over 100 random projections of theta, and over the outputs at 100 test
+inputs. "<" marks an upper bound,
 where a chain has fewer than ten effective draws."""
 # What the committed table shows.
 RESULTS = """\

@@ -134,7 +134,9 @@ def report(rows):
                 f"{seconds['sampling']:.1f}",
                 f"{row['draws'][0]} x {row['draws'][1]}",
                 f"{row['lpd']:.3f}" if "lpd" in row else "-",
-                f"{_missing(row, without):+.3f}" if limit and _is_compared(row, without) else "",
+                f"{_missing(row, without):+.3f}"
+                if limit and "lpd" in row and _is_compared(row, without)
+                else "",
                 ", ".join(f"{share:.3f}" for share in row.get("coverage", ())),
                 row["verdict"],
                 row["load"],
@@ -159,8 +161,8 @@ def _missing(row, without):
 
 
 def _is_compared(row, without):
-    """Check whether the fit ended, and whether one without a limit did."""
-    return "lpd" in row and (row["table"], row["network"]) in without
+    """Check whether there is a fit without a limit to compare with."""
+    return (row["table"], row["network"]) in without
 
 
 def _goals(rows, without):
@@ -180,7 +182,7 @@ def _goals(rows, without):
     for limit, most in MISSING.items():
         for network in dict.fromkeys(row["network"] for row in limited):
             found = [r for r in limited if (r["limit"], r["network"]) == (limit, network)]
-            found = [row for row in found if (row["table"], row["network"]) in without]
+            found = [row for row in found if _is_compared(row, without)]
             near = [row for row in found if "lpd" in row and _missing(row, without) <= most]
             what = f"hidden layers {network}, limit {limit} s: loss at most {most:g}"
             lines.append([what, f"{len(near)} of {len(found)} data sets"])

@@ -6,21 +6,11 @@ Needs Linux and 2.5 GB of disk; --quick needs 50 MB.
 """
 
 import argparse
-import multiprocessing
-import os
-import tempfile
-import time
 from pathlib import Path
-from unittest import mock
 
-import numpy as np
-
-import tfbnn
 from benchmarks.lib.common import add_common_options, keep, markdown, output_folder
-from benchmarks.lib.process_memory import resident_megabytes
-from tfbnn.engine.running.advance import advance_group
-
-LAYERS = [5, 50, 50, 50, 1]
+from benchmarks.lib.resident import ended_child
+from benchmarks.studies.memory.sample import network
 
 # By default glibc serves arrays of up to 32 MB from its heap, and the freed ones leave gaps there.
 THRESHOLD = {"MALLOC_MMAP_THRESHOLD_": "4000000"}
@@ -46,60 +36,9 @@ def main(arguments=None):
     add_common_options(parser)
     options = parser.parse_args(arguments)
     folder = output_folder(options)
-    length = (2000, 0.0) if options.quick else (100_000, 30.0)
-    keep("memory.md", table(in_process(length, {}), in_process(length, THRESHOLD)), folder)
-
-
-def in_process(length, variables):
-    """`sample` in a new process with these environment variables."""
-    with mock.patch.dict(os.environ, variables):
-        with multiprocessing.get_context("spawn").Pool(1) as pool:
-            return pool.apply(sample, length)
-
-
-def sample(num_draws, commit_interval):
-    """Rows (draws, resident MB, largest resident MB so far) of a run, and its seconds."""
-    marks = [max(1, num_draws * percent // 100) for percent in (1, 2, 5, 10, 20, 40, 60, 80, 100)]
-    rows = []
-
-    def watch(event):
-        if marks and event.num_kept >= marks[0]:
-            while marks and event.num_kept >= marks[0]:
-                marks.pop(0)
-            rows.append((event.num_kept, *resident_megabytes()))
-        return False
-
-    with tempfile.TemporaryDirectory() as root:
-        folder = Path(root) / "run"
-        begin(folder, num_draws)
-        began = time.perf_counter()
-        advance_group(folder, 0, commit_interval=commit_interval, notify=watch)
-        return rows, time.perf_counter() - began
-
-
-def network():
-    """The model; its noise scale is fixed."""
-    return tfbnn.BayesianMLP(
-        LAYERS, prior=tfbnn.priors.Normal(1.0), likelihood=tfbnn.likelihoods.Gaussian(0.1)
-    )
-
-
-def begin(folder, num_draws):
-    """Makes the run folder; the run is stopped at its first block."""
-    generator = np.random.default_rng(0)
-    x = generator.normal(size=(20, LAYERS[0]))
-    network().fit_posterior(
-        x,
-        np.sin(x[:, 0]),
-        kernel=tfbnn.kernels.RandomWalkMetropolis(step_size=1e-3, preconditioner="identity"),
-        num_chains=1,
-        num_results=num_draws,
-        num_burnin_steps=1,
-        pretraining=None,
-        output=folder,
-        verbose=0,
-        callbacks=[lambda event: True],
-    )
+    child = [Path(__file__).with_name("sample.py")]
+    child += [2000, 0.0] if options.quick else [100_000, 30.0]
+    keep("memory.md", table(*(ended_child(child, **also)[0] for also in ({}, THRESHOLD))), folder)
 
 
 def table(default, with_threshold):

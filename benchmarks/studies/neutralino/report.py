@@ -7,10 +7,11 @@ from benchmarks.lib.common import markdown
 __all__ = ["report"]
 
 LEGEND = """\
-Rows are named by setting and seed. "4 x (200 + 100)" means four chains with 200 transitions of warm-up and
-100 draws each. The numbers after ADAM, Levenberg-Marquardt and HMC are epochs, iterations and leapfrog steps.
-Raw inputs are the mass and N11 to N14; invariant inputs do not change under the symmetries of the cross
-section (`invariant_inputs` in benchmarks/lib/problems.py). The settings basic and thesis have the standard parameterisation, others ntk.
+Rows are named by setting and seed. "4 x (200 + 100)" means four chains with 200 transitions of warm-up and 100
+draws each. The numbers after ADAM, Levenberg-Marquardt and HMC are epochs, iterations and leapfrog steps. Raw
+inputs are the mass and N11 to N14; invariant inputs do not change under the symmetries of the cross section
+(`invariant_inputs` in benchmarks/lib/problems.py). The settings basic and thesis have the standard
+parameterisation, others ntk.
 
 RMSE and R2 of log10 are of the posterior mean of log10 of the cross section. R2(fb) and relative errors are
 of the posterior mean in fb. LPD is the mean log predictive density per row of the mixture of all draws, for

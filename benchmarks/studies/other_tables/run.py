@@ -47,10 +47,10 @@ fitted to seventeen small data sets: one split, seed 0. The columns from
 the best in bold. The columns before are of the default fit: RMSE in the units of the target, or accuracy for
 classes; the share of test rows within 1 and 2 predicted standard deviations (sigma); the wall-clock time of the
 process. Other methods take the logarithm of the targets if the default fit does. For targets without noise,
-rounded targets and outliers, normal noise with one scale is the wrong model; all other methods have it. Four data
-sets are here because an earlier default fit failed on them: sine, waves, Friedman 2 and more inputs than
-rows. No rule was tuned on the others. The verdict "usable for means, not yet for error bars" is called "usable for means"
-since version 0.3.0.
+rounded targets and outliers, normal noise with one scale is the wrong model; all other methods have it. Four
+data sets are here because an earlier default fit failed on them: sine, waves, Friedman 2 and more inputs than
+rows. No rule was tuned on the others. The verdict "usable for means, not yet for error bars" is called "usable
+for means" since version 0.3.0.
 """
 
 

@@ -194,14 +194,16 @@ Networks have GELU, the ntk parameterisation, N(0, 1) priors, and Gaussian noise
 standardised targets. "3 x 16, N = 64" means three hidden layers of 16 units and 64 rows. pCN is preconditioned
 Crank-Nicolson, and pCNL adds the gradient. Chains start near the posterior.
 
-In the first table, {NUM_CHAINS} chains make {NUM_FIXED} transitions each from one state; the acceptance has the standard error of
-their mean. The second table has the length of the gradient of the log likelihood, in coordinates in which the prior is
-N(0, I). The acceptance of a proposal depends on this length. At draws of the prior (mean of {NUM_PRIOR_DRAWS}, with its standard
-error) it falls about as one over the root of the width. Near the posterior it is smaller. From 16 to 256 units the second number falls, too, and the acceptance grows. The acceptance of pCN can approach one
-only after the first number is as small as the second.
+In the first table, {NUM_CHAINS} chains make {NUM_FIXED} transitions each from one state; the acceptance has the
+standard error of their mean. The second table has the length of the gradient of the log likelihood, in
+coordinates in which the prior is N(0, I). The acceptance of a proposal depends on this length. At draws of the
+prior (mean of {NUM_PRIOR_DRAWS}, with its standard error) it falls about as one over the root of the width.
+Near the posterior it is smaller. From 16 to 256 units the second number falls, too, and the acceptance grows.
+The acceptance of pCN can approach one only after the first number is as small as the second.
 
-In the third table each row is one chain. A transition of HMC has {LEAPFROG_STEPS} leapfrog steps. Warm-up tunes the steps, with
-the same number of evaluations of the density for each kernel. Outputs are those at 100 held-out inputs. If R-hat squared
+In the third table each row is one chain. A transition of HMC has {LEAPFROG_STEPS} leapfrog steps. Warm-up tunes
+the steps, with the same number of evaluations of the density for each kernel. Outputs are those at 100 held-out
+inputs. If R-hat squared
 is far above one, the chain is too short, and its ESS is not reliable."""
 
 

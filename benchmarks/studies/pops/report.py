@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.lib.common import keep, markdown
+from benchmarks.lib.common import commits_of, keep, markdown
 
 __all__ = ["report"]
 
@@ -38,7 +38,7 @@ def report(rows, folder):
               "loo: coverage of thirds", "loo: density", "split: coverage of 1, 2 sigma",
               "split: coverage of thirds", "split: density"]  # fmt: skip
     text = f"# Scales of calibrated error bars\n\n{TEXT}\n\n{_means(rows)}\n\n{markdown(header, lines)}\n\n"
-    text += f"Rows were measured at {', '.join(sorted({row['commit'] for row in rows}))}."
+    text += f"Rows were measured at {commits_of(rows)}."
     keep("pops.md", text, folder)
 
 

@@ -29,12 +29,14 @@ from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
 from tfbnn.kernels import NUTS, SMMALA, PowerPosterior, Repriorised
 
 INTRODUCTION = """\
-Four log densities (`densities.py`) are sampled by `tfbnn.sample` with the kernels that do not need a network, except pCN and pCNL,
-and two small networks (`networks.py`) by `fit_posterior` with the kernels that do. Each row has eight chains
-in float64, with 1000 transitions of warm-up and default settings unless the name says otherwise. Unadjusted
-kernels are left out, because they are biased. Moments are the mean and the variance of each coordinate (of the network with hidden units: of its output at three inputs). z is (mean of the draws - exact value) / MCSE, with the Monte Carlo
-standard error (MCSE). The table has the largest |z|, the smallest ESS (bulk or tail) and the largest R-hat of
-all moments. Goals are |z| < 4.3, which chance exceeds once in 60 000 times, ESS >= 1000 and R-hat < 1.01 for
+Four log densities (`densities.py`) are sampled by `tfbnn.sample` with the kernels that do not need a network,
+except pCN and pCNL, and two small networks (`networks.py`) by `fit_posterior` with the kernels that do. Each
+row has eight chains in float64, with 1000 transitions of warm-up and default settings unless the name says
+otherwise. Unadjusted kernels are left out, because they are biased. Moments are the mean and the variance of
+each coordinate (of the network with hidden units: of its output at three inputs). z is (mean of the draws -
+exact value) / MCSE, with the Monte Carlo standard error (MCSE). The table has the largest |z|, the smallest ESS
+(bulk or tail) and the largest R-hat of all moments. Goals are |z| < 4.3, which chance exceeds once in 60 000
+times, ESS >= 1000 and R-hat < 1.01 for
 every moment."""
 NUM_CHAINS, LARGEST_Z, LEAST_ESS, LARGEST_RHAT = 8, 4.3, 1000, 1.01
 

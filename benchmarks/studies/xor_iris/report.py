@@ -28,12 +28,12 @@ Weights have little meaning by themselves. Hidden units may be exchanged, or fli
 of the function. Chains in different ones of these equal modes have a large R-hat of the weights and a small
 one of the predictions.
 
-The narrow prior N(2, 0.25 I) is an example of the warning in section 6.1.2 of the paper, whose numbers our
-copy lacks. R-hat is 1.000, and the smallest ESS of MALA is 27 811, more than the 20 479 under N(0, I). Yet
-the network gives all four rows of XOR a probability of the label 1 of at least 0.98, although two of them do
-not have this label. Diagnostics of chains do not detect a prior that forbids the answer. Under U(-10, 10), truncated MALA and NUTS agree within the error of NUTS
-(distance .08 in weights, .02 in predictions). Under this prior NUTS, whose density is zero outside the box,
-has the smaller ESS.
+The narrow prior N(2, 0.25 I) is an example of the warning in section 6.1.2 of the paper, whose numbers our copy
+lacks. R-hat is 1.000, and the smallest ESS of MALA is 27 811, more than the 20 479 under N(0, I). Yet the
+network gives all four rows of XOR a probability of the label 1 of at least 0.98, although two of them do not
+have this label. Diagnostics of chains do not detect a prior that forbids the answer. Under U(-10, 10),
+truncated MALA and NUTS agree within the error of NUTS (distance .08 in weights, .02 in predictions). Under this
+prior NUTS, whose density is zero outside the box, has the smaller ESS.
 
 Results for XOR: all samplers agree in weights (distance .04 or less, SMMALA .12 or less) and in predictions
 (.02 or less) under all three priors N(0, v I). Wider priors mix more slowly. Under N(0, 100 I), gradients
