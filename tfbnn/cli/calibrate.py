@@ -11,7 +11,7 @@ from typing import Annotated
 
 from tfbnn.cli.arguments import RowOptions, SavingOptions, load_model
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
+from tfbnn.cli.outputs import MODEL, check_output, tell_saved
 from tfbnn.posterior.calibration.calibration import BY, SCALES
 
 
@@ -40,4 +40,4 @@ def run(args: argparse.Namespace) -> int:
         x, y, noise = read_rows(model, args)
         calibration = model.calibrate(x, y, noise_scale=noise, **settings)
     summary = calibration.summary(model.posterior.target_names)
-    return save_and_tell(model, args, summary, calibration.to_json())
+    return tell_saved(args, model.save(args.output), summary, calibration.to_json())

@@ -14,7 +14,7 @@ from typing import Annotated, cast
 
 from tfbnn.cli.arguments import ModelOptions, SavingOptions, load_model
 from tfbnn.cli.columns import read_inputs
-from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
+from tfbnn.cli.outputs import MODEL, check_output, tell_saved
 from tfbnn.posterior.provenance import Compression
 
 _METHODS = ("kernel_thinning", "stride")
@@ -43,4 +43,4 @@ def run(args: argparse.Namespace) -> int:
     inputs = None if args.reference is None else read_inputs(model.posterior, args.reference)
     small = model.compress(args.num_draws, args.method, x_reference=inputs)
     record = cast(Compression, small.compression)  # `compress` sets it
-    return save_and_tell(small, args, record.summary(), asdict(record))
+    return tell_saved(args, small.save(args.output), record.summary(), asdict(record))

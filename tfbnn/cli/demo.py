@@ -60,6 +60,7 @@ def run(args: argparse.Namespace) -> int:
     _heading("5. Figures")
     _command("plot", path, test, "-o", args.output)
     _heading(f"Done in {time.perf_counter() - began:.0f} s. What next?")
+    path, train, test, page = map(shlex.quote, (path, train, test, page))
     print(f"tfbnn info {path}")
     print(f"tfbnn predict {path} {test} --quantiles 0.16,0.84")
     print(f"tfbnn report {path} {test} -o {page}")

@@ -16,10 +16,9 @@ from pathlib import Path
 from typing import Annotated
 
 from tfbnn.cli.arguments import JsonOptions, ModelOptions, load_model
-from tfbnn.cli.console import DONE, import_tensorflow, print_json
-from tfbnn.cli.outputs import FOLDER, ONNX, check_output
+from tfbnn.cli.console import import_tensorflow
+from tfbnn.cli.outputs import FOLDER, ONNX, check_output, tell_saved
 from tfbnn.data.tables import ending_of
-from tfbnn.diagnostics.wording import megabytes
 
 
 class Options(JsonOptions, ModelOptions):
@@ -47,11 +46,7 @@ def run(args: argparse.Namespace) -> int:
         model.to_savedmodel(path)
         size = sum(file.stat().st_size for file in Path(path).rglob("*") if file.is_file())
     made, names = "ONNX" if ending else "SavedModel", model.posterior.feature_names
-    if args.json:
-        known = {"feature_names": names, "classes": model.classes}
-        print_json({"format": made, **known, "saved": path, "bytes": size})
-    else:
-        inputs = ", ".join(names or [f"{model.spec.num_inputs} columns"])
-        print(f"{'format':<13}{made}\n{'inputs':<13}{inputs}")
-        print(f"{'saved':<13}{path}, {megabytes(size)}")
-    return DONE
+    inputs = ", ".join(names or [f"{model.spec.num_inputs} columns"])
+    summary = f"{'format':<13}{made}\n{'inputs':<13}{inputs}"
+    record = {"format": made, "feature_names": names, "classes": model.classes}
+    return tell_saved(args, size, summary, record)

@@ -15,7 +15,6 @@ from tfbnn.cli.console import DONE, print_json
 from tfbnn.data.csv_tables import Writer, csv_writer
 from tfbnn.data.tables import ENDINGS, ending_of, table_writer
 from tfbnn.diagnostics.wording import megabytes
-from tfbnn.fit.model import SampledNetwork
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.storage.run.folder import RunFolder
 from tfbnn.system.atomic import check_page_path, check_writable, open_text
@@ -90,21 +89,18 @@ def written_table(path: str | None, columns: Sequence[str]) -> Iterator[Writer]:
             yield write
 
 
-def save_and_tell(
-    model: SampledNetwork, args: argparse.Namespace, summary: str, record: dict[str, Any]
-) -> int:
-    """Save a model that was made from another one, and print what was done.
+def tell_saved(args: argparse.Namespace, size: int, summary: str, record: dict[str, Any]) -> int:
+    """Print what was made from a model and saved.
 
     Args:
-        model: The new model.
-        args: Arguments with `SavingOptions`.
+        args: Arguments with `output` and `json`.
+        size: Bytes of the output.
         summary: Aligned lines, for people.
         record: The same as a dict.
 
     Returns:
         The exit code.
     """
-    size = model.save(args.output)
     if args.json:
         print_json(record | {"saved": args.output, "bytes": size})
     else:

@@ -14,7 +14,7 @@ from typing import Annotated
 
 from tfbnn.cli.arguments import RoleOptions, SavingOptions, argument, load_model
 from tfbnn.cli.columns import read_rows
-from tfbnn.cli.outputs import MODEL, check_output, save_and_tell
+from tfbnn.cli.outputs import MODEL, check_output, tell_saved
 from tfbnn.spec.rows import as_argument
 
 
@@ -37,4 +37,4 @@ def run(args: argparse.Namespace) -> int:
     stacking = model.stack_chains(x, y, **as_argument(model.spec, noise))
     names = ("method", "weights", "log_score_uniform", "log_score_stacked", "num_rows")
     record = {name: getattr(stacking, name) for name in names}
-    return save_and_tell(model, args, stacking.summary(), record)
+    return tell_saved(args, model.save(args.output), stacking.summary(), record)

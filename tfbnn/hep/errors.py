@@ -1,6 +1,6 @@
 """Relative errors of other origin than a network: constants, values per point, other networks."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,9 +8,6 @@ import numpy as np
 from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.system.arrays import Array
-
-# (down, up), relative to the central value, both >= 0.
-Sides = tuple[float, float]
 
 
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
@@ -42,23 +39,17 @@ def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
         if num_points is not None and np.ndim(value) > 0 and not isinstance(value, tuple):
             found[name] = _of_points(name, value, num_points)
             continue
-        sides = _sides(name, value)
-        networks = [isinstance(side, SampledNetwork) for side in sides]
-        if num_points is None and all(networks):
+        sides = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+        if len(sides) != 2:
+            raise ValueError(
+                f"The error {name!r} must be one number or two, (down, up), received {value!r:.200}."
+            )
+        if num_points is None and all(isinstance(side, SampledNetwork) for side in sides):
             found[name] = sides
         else:
             down, up = (check_number(f"the error {name!r}", side, minimum=0) for side in sides)
             found[name] = down, up
     return found
-
-
-def _sides(name: str, value: Any) -> tuple[Any, ...]:
-    sides = tuple(value) if isinstance(value, (tuple, list)) else (value, value)
-    if len(sides) != 2:
-        raise ValueError(
-            f"The error {name!r} must be one number or two, (down, up), received {value!r:.200}."
-        )
-    return sides
 
 
 def _of_points(name: str, value: Any, num_points: int | None) -> Array:
@@ -77,9 +68,3 @@ def _of_points(name: str, value: Any, num_points: int | None) -> Array:
             f"point {bad[0]} (the first is 0). It is relative: 0.05 for 5 %."
         )
     return array
-
-
-def in_quadrature(errors: Iterable[Array | Sides], num_points: int) -> Array:
-    """Add independent relative errors in quadrature; return errors down and up [2, N]."""
-    total = sum(map(np.square, errors), start=np.zeros((num_points, 2)))
-    return np.sqrt(total).T

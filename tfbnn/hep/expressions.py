@@ -48,14 +48,12 @@ _TWO: dict[str, Callable[[Array, Array], Array]] = {
     "*": np.multiply,
     "/": np.divide,
     "**": np.power,
-}
-# These take any number of arguments.
-_MANY: dict[str, Callable[[Array, Array], Array]] = {
+    # Functions of any number of arguments.
     "max": np.maximum,
     "min": np.minimum,
     "sum": np.add,
 }
-FUNCTIONS = (*_ONE, *_MANY)
+FUNCTIONS = (*_ONE, "max", "min", "sum")
 # t -> a where t = function(a).
 _INVERSES: dict[str, Callable[[Array], Array]] = {
     "log": np.exp,
@@ -76,10 +74,6 @@ class _Node(NamedTuple):
     operation: str
     parts: tuple["_Node", ...] = ()
     number: float | None = None
-
-    @property
-    def is_variable(self) -> bool:
-        return not self.parts and self.number is None
 
 
 @dataclass(frozen=True)
@@ -157,13 +151,11 @@ def _value(node: _Node, values: Mapping[str, Any]) -> Any:
     parts = [_value(part, values) for part in node.parts]
     if node.operation in _ONE:
         return _ONE[node.operation](*parts)
-    if node.operation in _MANY:
-        return reduce(_MANY[node.operation], parts)
-    return _TWO[node.operation](*parts)
+    return reduce(_TWO[node.operation], parts)
 
 
 def _variables(node: _Node) -> Iterator[str]:
-    if node.is_variable:
+    if not node.parts and node.number is None:
         yield node.operation
     for part in node.parts:
         yield from _variables(part)

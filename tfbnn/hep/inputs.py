@@ -36,7 +36,8 @@ def check_inputs(inputs: Any) -> dict[str, Input]:
     """
     if not isinstance(inputs, dict) or not all(isinstance(name, str) for name in inputs):
         raise TypeError(
-            f"inputs must be a dict name -> SLHA place or expression, received {inputs!r:.200}."
+            "inputs must be a table (dict) of names and SLHA places or expressions, such as {'m_chi10_GeV': "
+            f"'MASS 1000022', 'N11': 'NMIX 1 1'}}, received {inputs!r:.200}."
         )
     if "energy" in inputs:
         raise ValueError("An input cannot be called 'energy', the name of the collision energy.")
@@ -147,17 +148,3 @@ def input_values(inputs: Mapping[str, Input], parameters: Mapping[str, Array]) -
             num_points = len(next(iter(parameters.values())))
             found[name] = np.broadcast_to(one(found), (num_points,))
     return found
-
-
-def refuse_undefined(
-    inputs: Mapping[str, Input], names: Iterable[str], values: Mapping[str, Array]
-) -> None:
-    """Refuse points at which one of the named expressions is not finite."""
-    for name in names:
-        one, bad = inputs[name], np.flatnonzero(~np.isfinite(values[name]))
-        if len(bad) and isinstance(one, Expression):
-            used = ", ".join(f"{part} = {values[part][bad[0]]:g}" for part in one.names)
-            raise ValueError(
-                f"{name} = {one.text} is not finite at point {bad[0]} (the first is 0), where {used}. "
-                "Leave such points out."
-            )

@@ -17,7 +17,7 @@ from tfbnn.data.frames import column_names, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
-from tfbnn.hep.errors import check_errors, in_quadrature
+from tfbnn.hep.errors import check_errors
 from tfbnn.hep.inputs import columns_of, input_text, unit_of
 from tfbnn.hep.process import (
     Pids,
@@ -347,6 +347,8 @@ class CrossSectionPredictor:
         """
         pids = self.processes if processes is None else processes
         chosen = [known_process(pair, self.processes) for pair in pids]
+        if not chosen:
+            raise ValueError("processes must name at least one process, received none.")
         parameters = parameter_columns(points, _places_of(chosen))
         return self._cross_sections(chosen, parameters, errors)
 
@@ -371,7 +373,8 @@ class CrossSectionPredictor:
             others |= {
                 name: np.broadcast_to(error, (num_points, 2)) for name, error in of_points.items()
             }
-            relative = in_quadrature(others.values(), num_points)
+            # Independent errors add in quadrature.
+            relative = np.sqrt(sum(map(np.square, others.values()), np.zeros((num_points, 2)))).T
             columns.append((central, *errors_of_network, *np.abs(central) * relative, trust))
             relative_errors.append(others)
         central, down, up, other_down, other_up, trust = map(np.column_stack, zip(*columns))

@@ -9,7 +9,7 @@ quadrature only on request.
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from typing import Any, Protocol, TypeVar, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from tfbnn.hep.inputs import (
     input_text,
     input_values,
     places_of,
-    refuse_undefined,
 )
 from tfbnn.hep.slha import Place
 from tfbnn.system.arrays import Array
@@ -217,7 +216,14 @@ class Process:
             ValueError: For a point at which an input of the model is not finite.
         """
         found = input_values(self.inputs, parameters)
-        refuse_undefined(self.inputs, self.features, found)
+        for name in self.features:
+            one, bad = self.inputs[name], np.flatnonzero(~np.isfinite(found[name]))
+            if len(bad) and isinstance(one, Expression):
+                used = ", ".join(f"{part} = {found[part][bad[0]]:g}" for part in one.names)
+                raise ValueError(
+                    f"{name} = {one.text} is not finite at point {bad[0]} (the first is 0), where {used}. "
+                    "Leave such points out."
+                )
         return found
 
     def cross_sections(self, predicted: Array, values: Mapping[str, Array]) -> Array:
@@ -355,20 +361,12 @@ def known_process(pids: Any, processes: Mapping[Pids, T]) -> T:
     return processes[pids]
 
 
-class HasPlaces(Protocol):
-    """Object that belongs to a pair of particles and reads numbers from SLHA."""
+def check_together(processes: Iterable[Any]) -> None:
+    """Check that no pair of particles occurs twice, and no name stands for two SLHA places.
 
-    @property
-    def pids(self) -> Pids:
-        """PDG codes of the particles."""
-
-    @property
-    def places(self) -> dict[str, Place]:
-        """SLHA places that are read, dict name -> SLHA place."""
-
-
-def check_together(processes: Iterable[HasPlaces]) -> None:
-    """Check that no pair of particles occurs twice, and no name stands for two SLHA places."""
+    Args:
+        processes: Objects with `pids` and `places`, each a `Process` or its table.
+    """
     known: set[Pids] = set()
     places: dict[str, Place] = {}
     for process in processes:

@@ -34,17 +34,7 @@ from tfbnn.system.atomic import StrPath
 from tfbnn.system.words import did_you_mean
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")
-_OTHERS = (
-    "include_noise",
-    "description",
-    "citation",
-    "doi",
-    "xsection",
-    "errors",
-    "target",
-    "rows",
-)
-_KEYS = (*_NEEDED, *_OTHERS)
+_KEYS = [*filter("calculation".__ne__, Process.__dataclass_fields__), "xsection", "rows"]
 # Not in the common table of former names, because other interfaces still use these names.
 _FORMER = ("table", "fit")
 
@@ -159,11 +149,6 @@ def _check_keys(entry: Mapping[str, Any], needed: Sequence[str]) -> None:
     for key in needed:
         if key not in entry:
             raise ValueError(f"{key} is missing. Known keys: {', '.join(_KEYS)}.")
-    if not isinstance(entry["inputs"], dict):
-        raise TypeError(
-            "inputs must be a table of names and SLHA places or expressions, such as {m_chi10_GeV = "
-            f"'MASS 1000022', N11 = 'NMIX 1 1'}}, received {entry['inputs']!r:.100}."
-        )
 
 
 def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:

@@ -53,9 +53,10 @@ class Tabulation:
     columns: tuple[str, ...]
 
     def __post_init__(self) -> None:
-        if not isinstance(self.rows, dict):
+        values = self.rows.values() if isinstance(self.rows, dict) else [None]
+        if not all(isinstance(value, (str, int, float)) for value in values):
             raise TypeError(
-                f"rows must be a table of columns and values, received {self.rows!r:.100}."
+                f"rows must be a table of columns with a number or word each, received {self.rows!r:.100}."
             )
         for name in (*self.rows, *(name for name in self._used if name not in self.inputs)):
             check_column(name, self.columns)
@@ -149,7 +150,9 @@ def tabulate(
     for one, own, needed, points, reasons in zip(
         tabulations, places_of_each, needed_of_each, found, left_out
     ):
-        values = _arrays(points, own, needed)
+        pairs = points.values()
+        values = {name: np.array([parameters[name] for parameters, _ in pairs]) for name in own}
+        values |= {name: np.array([result[name] for _, result in pairs]) for name in needed}
         tables.append(_tabulated(one, list(points), values, reasons))
         of_places |= {place: values[name] for name, place in own.items()}
     notes = [*_conventions(of_places), *_signed_features(tabulations)]
@@ -163,15 +166,6 @@ def tabulate(
 
 # The parameters of a point, which its processes may share, and its result.
 _Point: TypeAlias = tuple[Mapping[str, float], Mapping[str, float]]
-
-
-def _arrays(
-    points: Mapping[str, _Point], places: Iterable[str], needed: Iterable[str]
-) -> dict[str, Array]:
-    """Collect parameters and results of the points of a process in arrays: dict name -> [N]."""
-    rows = points.values()
-    found = {name: np.array([parameters[name] for parameters, _ in rows]) for name in places}
-    return found | {name: np.array([result[name] for _, result in rows]) for name in needed}
 
 
 def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, float]:

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
+from tfbnn.data.frames import refuse_other_order
 from tfbnn.data.validation import check_number
 from tfbnn.posterior.distribution import PredictiveDistribution
 from tfbnn.sklearn.estimator import SampledEstimator, explains_settings, named
@@ -53,8 +54,10 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         num_chains: Number of independent chains; default 4.
         num_results: Maximum number of draws kept per chain; "auto" (default): what a fixed budget
             affords.
-        until: Stopping rule. "auto" (default) is `tfbnn.Until()`: an effective sample size of 400
-            and an R-hat of 1.01. None: num_results draws.
+        until: Stopping rule: a `tfbnn.Until`; "converged" for R-hat 1.01 and an effective sample
+            size of 400; None to stop after num_results draws. "auto" (default): stop when more
+            draws no longer change the predictions, or when the chains agree; None if num_results
+            is given.
         max_seconds: Wall-clock limit of a fit in seconds, compilation included; default None: no
             limit.
         num_burnin_steps, num_steps_between_results: Transitions of warm-up, and between kept draws;
@@ -179,6 +182,8 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         Raises:
             NotFittedError: That of scikit-learn, before a fit.
         """
+        for name, value in (("noise_scale", noise_scale), ("offset", offset)):
+            refuse_other_order(X, value, name, "X")
         inputs, ensemble = self._checked(X), self.model_.posterior
         is_affine = ensemble.y_pipeline.is_affine
         with_noise = ensemble.has_mean_of_target and not (is_affine or ensemble.row_noise)

@@ -67,6 +67,8 @@ def test_the_energy_that_gambit_sets_is_held_against_the_process(predictor):
 def test_an_unknown_process_lists_the_known_ones(predictor):
     with pytest.raises(ValueError, match=r"no process \(1, 2\). Known: \(1000022, 1000023\), \(-"):
         predictor.get_xsection((2, 1))
+    with pytest.raises(ValueError, match="at least one process"):
+        predictor.predict({}, processes=[])
 
 
 @pytest.mark.parametrize("pids", [1000022, (1000022,), (1.5, 2.0), "ab"])

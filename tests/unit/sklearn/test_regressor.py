@@ -291,6 +291,8 @@ def test_counts_have_offsets_in_fits_and_predictions(fits):
             call(X[:3])
         with pytest.raises(ValueError, match="offset must have shape"):
             call(X[:3], offset=offset)
+        with pytest.raises(ValueError, match="offset has the index of . in another order"):
+            call(pd.DataFrame(X), offset=pd.Series(offset)[::-1])
     mean = estimator.predict(X, offset=offset)
     assert estimator.score(X, counts, offset=offset) == r2_score(counts, mean)
     with pytest.raises(ValueError, match="needs offset"):

@@ -125,11 +125,10 @@ class Options(JsonOptions, PointsOptions):
 
 def run(args: argparse.Namespace) -> int:
     """Read the points, predict them in batches and write the results."""
-    spectra, errors = _check_arguments(args), dict(args.error)
-    check_output(args.output, TABLE, [args.folder, args.table, *spectra])
-    predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
+    _check_arguments(args)
+    errors = dict(args.error)
+    predictor, spectra, batches = open_points(args, errors)
     processes = [*predictor.processes.values()]
-    batches = batches_of(predictor, args, spectra, errors)
     copies: dict[str, str] = {}
     if args.write is not None:  # checked before any work is done
         check_calculations(processes)
@@ -192,32 +191,24 @@ def run(args: argparse.Namespace) -> int:
     return DONE
 
 
-def spectra_of(args: argparse.Namespace) -> list[str]:
-    """Return the files of spectra, an empty list for a table. Refuse both or neither."""
+def open_points(
+    args: argparse.Namespace, errors: Mapping[str, Any]
+) -> tuple[CrossSectionPredictor, list[str], Iterator[Batch]]:
+    """Return the predictor, the files of spectra (none for a table) and the points, see `Batch`."""
     if (args.table is None) == (not args.spectra):
         raise ValueError("expected SPECTRA or --table POINTS, one of them.")
-    if args.table is not None:
-        return []
-    if args.id_column is not None:
+    if args.table is None and args.id_column is not None:
         raise ValueError("--id goes with --table: points of spectra are named by their files.")
-    return find_spectra(args.spectra)
+    spectra = find_spectra(args.spectra)
+    check_output(args.output, TABLE, [args.folder, args.table, *spectra])
+    predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
+    if args.table is None:
+        return predictor, spectra, of_spectra(predictor, spectra, errors, args.skip_bad)
+    return predictor, spectra, of_table(predictor, args.table, args.id_column, errors)
 
 
-def batches_of(
-    predictor: CrossSectionPredictor,
-    args: argparse.Namespace,
-    spectra: Sequence[str],
-    errors: Mapping[str, Any],
-) -> Iterator[Batch]:
-    """Return the points of the table, or of the spectra, see `Batch`."""
-    if args.table is not None:
-        return of_table(predictor, args.table, args.id_column, errors)
-    return of_spectra(predictor, spectra, errors, args.skip_bad)
-
-
-def _check_arguments(args: argparse.Namespace) -> list[str]:
-    """Return the spectra, an empty list for a table. Refuse options that contradict each other."""
-    spectra = spectra_of(args)
+def _check_arguments(args: argparse.Namespace) -> None:
+    """Refuse options that contradict each other."""
     if args.table is None:
         for name, value in args.error:
             if isinstance(value, str):
@@ -227,7 +218,6 @@ def _check_arguments(args: argparse.Namespace) -> list[str]:
                 )
     elif args.write is not None:
         raise ValueError("-w writes copies of spectra, so it cannot be used with --table. Use -o.")
-    return spectra
 
 
 def _values_of(

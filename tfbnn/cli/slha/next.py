@@ -15,12 +15,11 @@ from typing import Annotated
 import numpy as np
 
 from tfbnn.cli.console import DONE, say
-from tfbnn.cli.outputs import TABLE, check_output, written_table
-from tfbnn.cli.slha.evaluation import PointsOptions, batches_of, spectra_of
+from tfbnn.cli.outputs import written_table
+from tfbnn.cli.slha.evaluation import PointsOptions, open_points
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.wording import counted
-from tfbnn.hep.predictor import CrossSectionPredictor
 from tfbnn.system.arrays import Array
 
 
@@ -39,12 +38,10 @@ class Options(PointsOptions):
 def run(args: argparse.Namespace) -> int:
     """Predict all candidates, and write those with the largest errors."""
     check_integer("--num-points", args.num_points, minimum=1)
-    spectra = spectra_of(args)
-    check_output(args.output, TABLE, [args.folder, args.table, *spectra])
-    predictor = CrossSectionPredictor(args.folder, args.process, untrusted=not args.trusted)
+    predictor, _, batches = open_points(args, {})
     names: list[str] = []
     found: list[Array] = []
-    for some, inputs, _ in batches_of(predictor, args, spectra, {}):
+    for some, inputs, _ in batches:
         sections = predictor.predict(inputs)
         width = 0.5 * (sections.err_down + sections.err_up) / np.abs(sections.central)
         width = np.where(sections.trust > OUTSIDE, width, -np.inf)
