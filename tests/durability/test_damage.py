@@ -188,6 +188,7 @@ def edit_content(path, old, new):
     "kind, old, new",
     [
         ("run.h5", b'"num_lanes": 1', b'"num_lanes": "'),
+        ("run.h5", b'"num_lanes": 1', b'"num_lanes": 0'),
         ("run.h5", b'"num_lanes"', b'"num_Lanes"'),
         ("newer checkpoint", b'"generation": 4', b'"generation": {}'[:15]),
         ("newer checkpoint", b'"generation"', b'"Generation"'),

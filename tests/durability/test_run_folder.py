@@ -201,26 +201,6 @@ def test_a_group_that_is_not_there_is_refused(folder, group):
 
 
 @pytest.mark.parametrize(
-    "new, statistics, message",
-    [
-        (np.zeros((2, 3)), {}, "draws must be float32 or float64 of shape"),
-        (np.zeros((2, 2, 3), int), {}, "draws must be float32 or float64 .* int64"),
-        (np.zeros((2, 2, 3)), {"lp": np.zeros((2, 3))}, "sample_stats/lp must begin with"),
-        (np.zeros((2, 2, 4), np.float32), {"lp": np.zeros((2, 2))}, "must be like those before"),
-        (np.zeros((2, 2, 3)), {"lp": np.zeros((2, 2))}, "must be like those before"),
-        (np.zeros((2, 2, 3), np.float32), {}, "must be like those before"),
-    ],
-)
-def test_draws_that_do_not_fit_are_refused(folder, new, statistics, message):
-    with folder.writer(0) as writer:
-        writer.append(draws(0, 1), {"lp": np.zeros((1, 2))})
-        with pytest.raises(ValueError, match=message):
-            writer.append(new, statistics)
-        writer.commit({}, {})
-    assert same(folder.read(0).draws, draws(0, 1))
-
-
-@pytest.mark.parametrize(
     "arrays, counters, error",
     [
         ({"z": np.zeros(2, np.float16)}, {}, TypeError),
@@ -249,16 +229,6 @@ def test_appended_arrays_may_be_changed_afterwards(folder):
         new[:] = -1
         writer.commit({}, {})
     assert same(folder.read(0).draws, draws(0, 2))
-
-
-def test_draws_must_fit_those_of_an_earlier_writer(folder):
-    with folder.writer(0) as writer:
-        commit(writer)
-    with folder.writer(0) as writer:
-        with pytest.raises(ValueError, match="must be like those before"):
-            writer.append(draws(2, 1), {})
-        commit(writer)
-    assert len(folder.read(0).draws) == 4
 
 
 # A folder that is moved while it is written.

@@ -253,7 +253,10 @@ UNUSABLE = [
     (dict(initial_state=np.zeros((0, 3))), "must have shape [C, P]"),
     (dict(kernel="repriorised"), "Repriorised is about networks"),
     (dict(kernel="truncated_mala"), "TruncatedMALA is about networks"),
-    (dict(kernel=kernels.SMMALA(metric="gauss_newton")), "needs the Gauss-Newton matrix of a netw"),
+    (
+        dict(kernel=kernels.SMMALA(metric="gauss_newton")),
+        "a log density has no Gauss-Newton matrix. Use",
+    ),
     (dict(kernel="power_posterior"), "must be a pair (log_prior, log_likelihood)"),
     (dict(kernel="hcm"), "Did you mean"),
 ]

@@ -9,7 +9,7 @@ from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
 from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
-from tfbnn.spec.habits import hint
+from tfbnn.spec.habits import refuse_unknown
 from tfbnn.spec.rows import known_of_rows
 
 # Fields of FitOptions that are not among the options of `fit`.
@@ -39,7 +39,7 @@ def fit(
     worker continues the chain from its last commit.
 
     Args:
-        model: BayesianMLP.
+        model: BayesianMLP or BayesianModel, without classes of your own.
         x, y: Rows, as in `fit_posterior`.
         client: `distributed.Client` of a cluster on whose workers tfbnn is installed. Workers must
             be alike: all with a GPU or none, with the same versions.
@@ -81,12 +81,7 @@ def fit(
 
     if output is None:
         raise TypeError("output must be a folder that all workers share, received None.")
-    names = {field.name for field in fields(FitOptions)} - _OTHERS
-    for name in options.keys() - names:
-        raise TypeError(
-            f"options of cluster.fit are {', '.join(sorted(names))}, received {name}."
-            f"{hint(name, names)}"
-        )
+    refuse_unknown("cluster.fit", options, {one.name for one in fields(FitOptions)} - _OTHERS)
     options["initial_state"] = networks_of(options.get("initial_state"))
     checked = FitOptions(output=output, **options)
     kernel = checked.kernel

@@ -34,7 +34,7 @@ def environment() -> dict[str, Any]:
 
 
 def advance(
-    path: str, run_id: str, group: int, commit_interval: float, num_results: int | None, stop: str
+    path: str, run_id: str, group: int, commit_interval: float, num_results: int, stop: str
 ) -> bool:
     """Advance a chain group of a run once no other task holds its lease, see `advance_group`.
 
@@ -43,7 +43,7 @@ def advance(
         run_id: Its identity.
         group: Number of the group.
         commit_interval: As in `fit_posterior`.
-        num_results: Draws per chain at which to end; None: as many as the run may have.
+        num_results: Draws per chain at which to end.
         stop: File whose existence asks the task to stop.
 
     Returns:

@@ -22,6 +22,7 @@ from tfbnn.diagnostics.fit_check import (
     pulled,
 )
 from tfbnn.diagnostics.problem import Problem, Remedy, Severity, verdict_of
+from tfbnn.diagnostics.verdict import nominal
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -46,6 +47,7 @@ _LEARN_NOISE = Remedy(
 _SCATTER = Remedy(
     "likelihood=NegativeBinomial(), which learns how far rates scatter, or inputs that explain it"
 )
+_LESS_SCATTER = Remedy("longer chains, or likelihood=Poisson(), whose counts scatter least")
 # Standard errors by which the variance of counts has to be above that of the likelihood.
 _SCATTERED = 4.0
 # Wider than the default, too, whose sampled scales have a lighter tail.
@@ -83,16 +85,16 @@ def find_effects(fit: FitCheck) -> Iterator[Problem]:
         )
     # Rows that calibrated nothing decide, if there are enough of them.
     if found.ok is False:
-        is_wide = found.coverage[1] > LEVELS[0]
+        is_wide = max((found.coverage[k] - nominal(k) for k in (1, 2)), key=abs) > 0
         name = f" of {shown(found.target)}" if found.target else ""
         yield Problem(
             f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
             f"{found.source}",
-            _remedy_of_bars(rows, is_wide or found.is_calibrated),
+            _remedy_of_bars(rows, is_wide, found.is_calibrated),
             why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
         )
     elif found.ok is None and not fit.is_calibrated:
-        yield from _wrong_coverage(rows)
+        yield from _wrong_coverage(rows, found.why)
     yield from _little_explained(rows)
 
 
@@ -123,10 +125,10 @@ def _unscaled(
             )
 
 
-def _remedy_of_bars(rows: RowsCheck | None, calibrates: bool) -> Remedy:
+def _remedy_of_bars(rows: RowsCheck | None, is_wide: bool, is_calibrated: bool) -> Remedy:
     if _is_of_counts(rows):
-        return _SCATTER
-    return _CALIBRATE if calibrates else _OTHER_NOISE
+        return _LESS_SCATTER if is_wide else _SCATTER
+    return _CALIBRATE if is_wide or is_calibrated else _OTHER_NOISE
 
 
 def _scatter(rows: NumbersCheck) -> Iterator[Problem]:
@@ -211,7 +213,8 @@ def _explained(rows: RowsCheck | None) -> str:
     return f" (R2 {min(target.r2 for target in rows.targets):.2g})"
 
 
-def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
+def _wrong_coverage(rows: RowsCheck | None, reason: str) -> Iterator[Problem]:
+    """Yield intervals that hold another share of the training rows, or are not known, for this reason."""
     # An unknown error is not within the limit either.
     if isinstance(rows, ClassesCheck) and not rows.calibration_error <= _COVERAGE_LIMIT:
         yield Problem(
@@ -225,8 +228,7 @@ def _wrong_coverage(rows: RowsCheck | None) -> Iterator[Problem]:
             yield Problem(
                 f"The intervals of {shown(target.name)} cannot be judged by the training rows",
                 _JUDGE,
-                why="The network fits nearly every single row: there are few rows per weight, and little "
-                "noise.",
+                why=f"Reason: {reason}.",
             )
         elif target.coverage_error > _COVERAGE_LIMIT:
             errors = [share - level for share, level in zip(target.coverage, LEVELS)]

@@ -114,7 +114,7 @@ class Interface:
 
     def _same_fit(self, options: dict[str, int]) -> str:
         if self.is_command_line:
-            command = self.command or "the same command with"
+            command = self.command or "the command of the fit with"
             if "max_seconds" in options:  # it may be given only once
                 alone = r" --max-seconds[ =][^ ]+| --until[ =]max_seconds=[^ ,]+(?= |$)"
                 command = re.sub(rf"{alone}|,max_seconds=[^ ,]+|max_seconds=[^ ,]+,", "", command)
@@ -149,6 +149,8 @@ _ON_COMMAND_LINE = {
     r"likelihood=StudentT\(\) or HeteroscedasticGaussian\(\)": "--likelihood student_t or heteroscedastic",
     r"noise_scale: (.*) units of y": r"--noise-column: \1 units of the target",
     r"likelihood=Gaussian\('learned'\)": "--noise-scale learned",
+    r"likelihood=NegativeBinomial\(\)": "--likelihood negative_binomial",
+    r"likelihood=Poisson\(\)": "--likelihood poisson",
     r"prior=HierarchicalNormal\(.*\)": "--prior hierarchical",
     r"kernel=NUTS\((.*)\)": r"--kernel nuts \1",
     r"fit_posterior\((?:pretraining=\S+\()?(\w+)=\.\.\)+": r"tfbnn fit with \1_",
@@ -165,7 +167,7 @@ def on_command_line(text: str) -> str:
     for pattern, command in _ON_COMMAND_LINE.items():
         text = re.sub(pattern, command, text)
     text = re.sub(r"(?<![\w-])([a-z_]+)='?([\w.]+)'?", r"\1_ \2", text)  # "step_size_ 0.1"
-    names = r"(?<![\w-])(?!student_t\b)([a-z]+(?:_[a-z]+)*_|[a-z]+(?:_[a-z]+)+)(?!\w)"
+    names = r"(?<![\w-])(?!student_t\b|negative_binomial\b)([a-z]+(?:_[a-z]+)*_|[a-z]+(?:_[a-z]+)+)(?!\w)"
     return re.sub(names, lambda found: f"--{found[0].rstrip('_').replace('_', '-')}", text)
 
 

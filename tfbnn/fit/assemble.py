@@ -247,13 +247,6 @@ def _described(config: FitConfig) -> dict[str, Any]:
     }
 
 
-def measure_ladder(config: FitConfig, result: Result) -> Ladder | None:
-    """Return the Ladder of a PowerPosterior from its log likelihoods, or None without them."""
-    if result.rung_log_likelihood is None:
-        return None
-    return Ladder.measure(config.temperatures, result.rung_log_likelihood)
-
-
 def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]:
     """Return the Ensemble of the draws that a run has committed so far, and the training Rows.
 
@@ -279,7 +272,8 @@ def load_run(path: StrPath, custom: Sequence[Any] = ()) -> tuple[Ensemble, Rows]
                 f"The run in {folder.path!r} has not committed a draw of every chain yet. Wait for it, "
                 "or go on with it: tfbnn resume."
             )
-        arrays = to_arrays(make_ensemble(config, result, measure_ladder(config, result)))
+        ladder = Ladder.measure(config.temperatures, result.rung_log_likelihood)
+        arrays = to_arrays(make_ensemble(config, result, ladder))
         # This applies the checks of a model file.
         return from_arrays(arrays, custom=custom), config.rows
     except (NotFittedError, RunFolderError, MemoryError):

@@ -15,7 +15,6 @@ from tfbnn.fit.assemble import (
     define,
     is_pretrained,
     make_ensemble,
-    measure_ladder,
     unsampled_ensemble,
 )
 from tfbnn.fit.choices import rules
@@ -77,7 +76,7 @@ def fit(
     job = _settle(spec, rows, validation, options, backend)
     startup = Seconds(startup=time.perf_counter() - job.options.began)
     starts, result, history = _sample(job, backend)
-    ladder = measure_ladder(job.config, result) if result.draws.shape[1] else None
+    ladder = Ladder.measure(job.config.temperatures, result.rung_log_likelihood)
     ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
     run = Run(
         **_as_run(job, result),

@@ -6,7 +6,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tfbnn.posterior.checks import checked_rows, require_rows_of_fit, rows_of_the_fit
+from tfbnn.posterior.checks import (
+    checked_rows,
+    given_together,
+    require_rows_of_fit,
+    rows_of_the_fit,
+)
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
@@ -159,17 +164,13 @@ class FromPosterior:
         ensemble = model.posterior
         ensemble.require_networks("FromPosterior")
         _require_curvature(ensemble.spec)
-        if (x is None) != (y is None):
-            raise ValueError(
-                "FromPosterior needs x and y together, received "
-                f"{'x' if x is None else 'y'}=None. Pass all rows of the fit, or neither."
-            )
+        is_given = given_together("FromPosterior", x, y)
         known = known_of_rows(ensemble.spec, noise_scale, offset)
-        if x is None:
-            rows = rows_of_the_fit(model._training_rows, known, "FromPosterior", "x and y")
-        else:
+        if is_given:
             rows, _ = checked_rows(ensemble, x, y, known, "FromPosterior")
             require_rows_of_fit(ensemble, rows, "FromPosterior")
+        else:
+            rows = rows_of_the_fit(model._training_rows, known, "FromPosterior", "x and y")
         from tfbnn.fit.condensing import condense
 
         digests = ensemble.row_digests

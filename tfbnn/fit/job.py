@@ -223,7 +223,8 @@ def estimated_fit_seconds(
     sizes = sizes_of(spec, num_rows, options)
     planned = rules.budget(sizes, options.is_short)
     if planned is not None:
-        return options.effort * planned.seconds
+        seconds = options.effort * planned.seconds
+        return seconds if options.limit is None else min(seconds, options.limit)
     options, _ = settle_options(options, sizes)
     settings, _ = resolve_kernel(options.kernel).resolve(spec, num_rows)
     budget = most_results(spec, settings, options, num_rows, options.effort)

@@ -24,7 +24,7 @@ from tfbnn.posterior.basins.basins import Basins
 from tfbnn.posterior.checks import require_noise
 from tfbnn.posterior.function_moments import moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
-from tfbnn.spec.habits import explains_keywords, hint
+from tfbnn.spec.habits import explains_keywords, refuse_unknown
 from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
@@ -545,11 +545,7 @@ class SampledNetwork(SampledModel):
         from tfbnn.fit.baselines import fit_baseline
         from tfbnn.run.options import FitOptions
 
-        known = BaselineOptions.__annotations__
-        for one in given:
-            if one not in known:
-                message = f"{name}() got an unexpected keyword argument {one!r}."
-                raise TypeError(message + hint(one, known))
+        refuse_unknown(name, given, BaselineOptions.__annotations__)
         rest: dict[str, Any] = {**given}
         beside = known_of_rows(self.asked, rest.pop("noise_scale", None), rest.pop("offset", None))
         validation_data = rest.pop("validation_data", None)
@@ -626,8 +622,8 @@ class BayesianMLP(SampledNetwork):
         activation: A name, or one per hidden layer: tanh, sigmoid, relu, leaky_relu (of slope 0.2, as in
             TensorFlow) or leaky_relu_0.01 (as in PyTorch and JAX), elu, selu, softplus, gelu, swish or
             silu, sin, cos, erf, identity or linear. Default "tanh"; at infinite width an erf of the
-            same slope replaces it. Functions of these names from TensorFlow, Keras, JAX, PyTorch and
-            NumPy are accepted too, such as tf.nn.relu.
+            same slope replaces it. Functions of these names from TensorFlow, Keras and NumPy are
+            accepted too, such as tf.nn.relu.
         prior: A prior from `tfbnn.priors` for all weights, a dict {"kernel": .., "bias": ..}, or a
             list with one of these per layer. "auto" (default): ARD(HalfNormal(1.0)) on the first
             kernel, one scale per input, and HierarchicalNormal(HalfNormal(1.0)) elsewhere. For classes,
@@ -649,7 +645,7 @@ class BayesianMLP(SampledNetwork):
             noise scale, which is in these units, "auto" means "standardize". It means None for the
             class labels of Bernoulli and Categorical, which allow no other. Each fit chooses anew;
             `spec` has the choice of the last fit.
-        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow, JAX or PyTorch.
+        dtype: "float32" (default) or "float64", also as a dtype of NumPy, TensorFlow or JAX.
 
     `summary` shows the values chosen for "auto", and the report of a fit gives the reasons. These
     choices depend on sizes and rows, never on a clock.

@@ -118,9 +118,8 @@ class Posterior(Ensemble):
                 )
         note = weighting_note(self)
         groups: Groups = {"posterior": (parameter_variables(self), _origin(self, note))}
-        if self.sample_stats:  # draws chosen by compress have none
-            statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
-            groups["sample_stats"] = statistics, {}
+        statistics = {name: variable(SAMPLE, v) for name, v in self.sample_stats.items()}
+        groups["sample_stats"] = statistics, {}
         if x is not None:
             known = known_of_rows(self.spec, noise_scale, offset)
             add_rows(groups, self, Points.checked(self, x, y, known), seed)

@@ -6,17 +6,13 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfbnn.posterior.checks import checked_points, checked_rows, require_noise
+from tfbnn.posterior.checks import check_bytes, checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_jacobian
 from tfbnn.posterior.mixture import uniform
 from tfbnn.posterior.prediction import inverse_draws, sampled_functions, scale_at
 from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
 from tfbnn.system.arrays import Array
-
-# Most bytes of the three arrays together.
-_MOST_BYTES = 4e9
-_BYTES = 8
 
 
 class Points(NamedTuple):
@@ -74,8 +70,13 @@ def at_rows(
     Raises:
         ValueError: If the arrays exceed the limit of memory.
     """
-    _check_size(ensemble, len(points.x), with_density)
     spec, shape = ensemble.spec, (ensemble.num_draws, len(points.x))
+    columns = spec.num_predicted + spec.num_targets + int(with_density)
+    check_bytes(
+        f"{shape[0]} draws at {shape[1]} rows take",
+        8.0 * columns * shape[0] * shape[1],
+        "Pass some of the rows, or take fewer draws (model.compress(1000)).",
+    )
     functions = np.empty((*shape, spec.num_predicted))
     observations = np.empty((*shape, spec.num_targets), int if spec.has_classes else float)
     log_likelihood = np.empty(shape) if with_density else None
@@ -93,17 +94,6 @@ def at_rows(
     by_chains = ensemble.by_chains
     density = None if log_likelihood is None else by_chains(log_likelihood)
     return by_chains(functions), by_chains(observations), density
-
-
-def _check_size(ensemble: Ensemble, num_rows: int, with_density: bool) -> None:
-    spec, count = ensemble.spec, ensemble.num_draws
-    columns = spec.num_predicted + spec.num_targets + int(with_density)
-    size = float(_BYTES * columns * num_rows * count)
-    if size > _MOST_BYTES:
-        raise ValueError(
-            f"{count} draws at {num_rows} rows take {size / 1e9:.1f} GB, more than {_MOST_BYTES / 1e9:.0f}. "
-            "Pass some of the rows, or take fewer draws (model.compress(1000))."
-        )
 
 
 def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:

@@ -13,6 +13,20 @@ from tfbnn.spec.rows import NetworkRows, Rows, check_network_inputs, data_hash, 
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
+# Most bytes of arrays with a number for every draw.
+_MOST_BYTES = 4e9
+
+
+def check_bytes(what: str, num_bytes: float, advice: str) -> None:
+    """Refuse arrays that are too large, before they are computed.
+
+    Raises:
+        ValueError: Its message begins with `what`, which ends in a verb, and ends with the advice.
+    """
+    if num_bytes > _MOST_BYTES:
+        size = f"{num_bytes / 1e9:.1f} GB, more than {_MOST_BYTES / 1e9:.0f}"
+        raise ValueError(f"{what} {size}. {advice}")
+
 
 def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
     """Check inputs, and return them [N, D] on the scale the network sees, float64.

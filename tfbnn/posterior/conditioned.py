@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +16,6 @@ import numpy as np
 from tfbnn.spec.infinite_spec import InfiniteSpec, LayerVariances
 from tfbnn.spec.limit_kernels import covariance
 from tfbnn.system.arrays import Array, ReadOnlyArrays, keep_freed_memory, row_slices
-from tfbnn.system.threads import on_all_cores
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 
 # Most draws in an average, each of which is a whole distribution, and most bytes of their matrices.
@@ -105,12 +103,6 @@ def moments(spec: InfiniteSpec, draw: Conditioned, given: GivenRows, x: Array) -
             left = prior.b - np.einsum("ij,ij->j", across, across)
             found[spec.num_targets + target, points] = np.sqrt(np.maximum(left, 0.0))
     return found
-
-
-def condition_all(spec: InfiniteSpec, draws: Array, given: GivenRows) -> list[Conditioned]:
-    """Condition each of the draws [..., P] on the rows."""
-    thetas: list[Array] = list(draws.reshape(-1, draws.shape[-1]))
-    return on_all_cores(partial(conditioned, spec, given=given), thetas)
 
 
 def num_averaged(num_rows: int, num_targets: int) -> int:

@@ -21,6 +21,7 @@ from tfbnn.data.validation import as_float_array, check_flag, check_integer, che
 from tfbnn.posterior.averages import crps
 from tfbnn.posterior.calibration.calibration import Calibrated, Calibration
 from tfbnn.posterior.calibration.misfit_features import scale_factors
+from tfbnn.posterior.checks import check_bytes
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.mixture import LEVELS, Mixture, uniform
@@ -30,9 +31,6 @@ from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores
-
-# Most bytes of the locations and scales of all draws; bytes of one number.
-_MOST_BYTES, _BYTES = 4e9, 8
 
 
 class RowsDistribution(NamedTuple):
@@ -139,12 +137,8 @@ class PredictiveDistribution(ExplainsAttributes):
     def _check_size(self, num_rows: int) -> None:
         """Refuse a mixture of too many rows before it is computed."""
         num_values = float(self._ensemble.num_draws) * num_rows * self._shape[1]
-        size = _BYTES * num_values * (2 if self._has_noise else 1)
-        if size > _MOST_BYTES:
-            raise ValueError(
-                f"The distribution of {self._ensemble.num_draws} draws at {num_rows} rows takes "
-                f"{size / 1e9:.1f} GB, more than {_MOST_BYTES / 1e9:.0f}. Pass some of the rows."
-            )
+        what = f"The distribution of {self._ensemble.num_draws} draws at {num_rows} rows takes"
+        check_bytes(what, (16 if self._has_noise else 8) * num_values, "Pass some of the rows.")
 
     @cached_property
     def _mixture(self) -> Mixture:
@@ -295,11 +289,8 @@ class PredictiveDistribution(ExplainsAttributes):
                 "Use model.predict_draws(x)."
             )
         t = np.empty((size, *self._shape))
-        if t.nbytes > _MOST_BYTES:
-            raise ValueError(
-                f"{size} draws at {self._shape[0]} rows take {t.nbytes / 1e9:.1f} GB, more than "
-                f"{_MOST_BYTES / 1e9:.0f}. Draw in parts, each with another seed."
-            )
+        what = f"{size} draws at {self._shape[0]} rows take"
+        check_bytes(what, t.nbytes, "Draw in parts, each with another seed.")
         mixture, _, indices = self._rows
         if joint:
             mixture, indices = self._mixture, np.arange(len(self._x))

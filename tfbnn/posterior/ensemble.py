@@ -16,7 +16,7 @@ from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
 from tfbnn.posterior.basins.basins import Basins
 from tfbnn.posterior.calibration.calibration import Calibration
-from tfbnn.posterior.conditioned import Conditioned, GivenRows, condition_all, num_averaged
+from tfbnn.posterior.conditioned import Conditioned, GivenRows, conditioned, num_averaged
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
@@ -24,6 +24,7 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import Known, NetworkRows, Rows, transform_rows
 from tfbnn.system.arrays import Array, ReadOnlyArrays, read_only
+from tfbnn.system.threads import on_all_cores
 
 
 @dataclass(frozen=True, eq=False)
@@ -383,7 +384,8 @@ class Ensemble(ReadOnlyArrays):
     @cached_property
     def conditioned_draws(self) -> list[Conditioned]:
         """All draws of infinite width, conditioned on the rows of the fit."""
-        return condition_all(cast(InfiniteSpec, self.spec), self.draws, cast(GivenRows, self.given))
+        spec, given = cast(InfiniteSpec, self.spec), cast(GivenRows, self.given)
+        return on_all_cores(lambda theta: conditioned(spec, theta, given), list(self._flat))
 
     @property
     def averaged(self) -> Ensemble:

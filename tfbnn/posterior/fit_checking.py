@@ -26,6 +26,7 @@ from tfbnn.posterior.basins.bridge import group_chains
 from tfbnn.posterior.calibration.left_out import (
     FEWEST_JUDGED,
     LEFT_OUT,
+    MOST_LEFT_OUT_TOGETHER,
     Tangents,
     left_out_tiles,
     require_moving_chains,
@@ -77,11 +78,6 @@ def diagnose_ensemble(
     if provenance.transitions_per_draw > 1:
         # E-BFMI compares successive transitions; between thinned ones it says nothing.
         del statistics["energy"]
-    superchains = provenance.superchains
-    if (
-        superchains is not None and len(superchains) != ensemble.num_chains
-    ):  # a compressed ensemble has one chain
-        superchains = None
     return diagnose(
         ensemble.draws,
         function_of_chains(ensemble, x_reference),
@@ -92,7 +88,7 @@ def diagnose_ensemble(
         adapts=provenance.adapts_step_size,
         is_adjusted=provenance.bias is None,
         fit=check_fit(ensemble, training_rows, predictions, row_groups),
-        superchains=superchains,
+        superchains=provenance.superchains,
     )
 
 
@@ -187,7 +183,8 @@ def _numbers(
     function = function_of_chains(ensemble)
     groups, has_counts = group_chains(function), ensemble.spec.has_counts
     tiles: Any = ((tile, None) for tile in target_tiles(ensemble, rows))
-    if not has_counts:  # rows of counts are not left out
+    is_too_large = len(rows.x) > MOST_LEFT_OUT_TOGETHER  # then the rows are one group
+    if not (has_counts or is_too_large):  # rows of counts are not left out
         tiles = left_out_tiles(ensemble, rows, groups, row_groups, tangents)
     for tile, left_out in tiles:
         span, location, fitted, *_ = tile
@@ -222,8 +219,12 @@ def _numbers(
     check = NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
     if has_counts:
         return check, Predictions(why="this check is not for counts; evaluate held-out rows")
+    if is_too_large:
+        return check, Predictions(why="a group of rows is too large to leave out")
     if np.any(np.mean(judged, axis=0) < FEWEST_JUDGED):
-        return check, Predictions(why="most rows decide their own predictions")
+        return check, Predictions(
+            why="most rows decide their own predictions: few rows per weight, little noise"
+        )
     try:
         num_left_out = num_rows if row_groups is None else len(np.unique(row_groups))
         require_moving_chains(ensemble, function, groups, num_left_out, tangents)

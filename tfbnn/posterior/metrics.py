@@ -271,8 +271,8 @@ def row_scores(
     """
     fitted, ensemble = ensemble, ensemble.for_averages
     calibration = ensemble.calibration if include_noise and calibrated else None
-    numbers = [np.empty(rows.y.shape) for _ in RowScores._fields[:-1]]
-    found = RowScores._make([*numbers, np.empty(len(y))])
+    numbers = [np.full(rows.y.shape, np.nan) for _ in RowScores._fields[:-1]]
+    found = RowScores._make([*numbers, np.full(len(y), np.nan)])
     chances = np.random.default_rng(0).random(rows.y.shape)
     for tile in target_tiles(ensemble, rows):
         span, one = tile.span, None
@@ -294,28 +294,14 @@ def row_scores(
             level = np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)
             pull = np.where(one.is_left, pull, normal_quantile(level))
             stddev = np.where(one.is_left, stddev, 0.5 * (inner_high - inner_low))
-        low = high = crps = np.full(centre.shape, np.nan)
-        log_density = low[:, 0]
         if not pulls_alone:
-            low, high = of_tile.quantiles(_ENDS)
-            crps = of_tile.crps(y[span], ensemble.y_pipeline.inverse)
-            log_density = _joint_log_density(mixture, tile, rows.y[span], one)
-        mean, expected = _means(ensemble, mixture, tile, rows.noise is None and include_noise)
-        of_rows = RowScores(
-            mean=mean,
-            expected=expected,
-            centre=centre,
-            stddev=stddev,
-            error=np.abs(error),
-            pull=pull,
-            pit=pit,
-            low=low,
-            high=high,
-            crps=crps,
-            log_density=log_density,
-        )
-        for scores, new in zip(found, of_rows):
-            scores[span] = new
+            found.low[span], found.high[span] = of_tile.quantiles(_ENDS)
+            found.crps[span] = of_tile.crps(y[span], ensemble.y_pipeline.inverse)
+            found.log_density[span] = _joint_log_density(mixture, tile, rows.y[span], one)
+        means = _means(ensemble, mixture, tile, rows.noise is None and include_noise)
+        found.mean[span], found.expected[span] = means
+        found.centre[span], found.stddev[span] = centre, stddev
+        found.error[span], found.pull[span], found.pit[span] = np.abs(error), pull, pit
     return found
 
 

@@ -87,11 +87,8 @@ class Mixture(NamedTuple):
         if self.likelihood.has_counts:
             num_points = _COUNT_POINTS
             some = slice(None, None, max(1, len(weights) // num_points))
-            weights, location, scale = (
-                weights[some] / weights[some].sum(),
-                location[some],
-                scale[some],
-            )
+            weights, location, scale = weights[some], location[some], scale[some]
+            weights = weights / weights.sum()
         scores = _noise_scores(self.noise, len(weights), num_points)
         repeats = scores.shape[1]
         points = self.noise.noisy(scores[:, :, None, None], location[:, None], scale[:, None])

@@ -110,20 +110,21 @@ def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed:
     names, spans = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
     if ensemble.coding is not None:
         names, spans = ensemble.coding.names, [span for _, span in ensemble.coding.spans]
-    generator, intact = np.random.default_rng(seed), _mean_log_density(ensemble, rows)
+    generator, intact = np.random.default_rng(seed), mean_log_density(ensemble, rows)
     found = np.empty((num_repeats, len(spans)))
     for repeat in range(num_repeats):
         order = generator.permutation(len(rows.x))
         for number, span in enumerate(spans):
             x = rows.x.copy()
             x[:, span] = x[order, span]
-            found[repeat, number] = intact - _mean_log_density(ensemble, rows._replace(x=x))
+            found[repeat, number] = intact - mean_log_density(ensemble, rows._replace(x=x))
     return Importance(names, found.mean(axis=0), found.std(axis=0), intact)
 
 
-def _mean_log_density(ensemble: Ensemble, rows: NetworkRows) -> float:
-    total, likelihood = 0.0, ensemble.spec.likelihood
+def mean_log_density(ensemble: Ensemble, rows: NetworkRows) -> float:
+    """Compute the mean log density of rows on the scale the network sees, under all draws."""
+    found, likelihood = np.empty(len(rows.x)), ensemble.spec.likelihood
     for tile in target_tiles(ensemble, rows):
         densities = likelihood.log_density(rows.y[tile.span], tile.location, tile.fitted)
-        total += float(log_mean_exp(densities, ensemble.draw_weights).sum())
-    return total / len(rows.x)
+        found[tile.span] = log_mean_exp(densities, ensemble.draw_weights)
+    return float(found.mean())

@@ -486,7 +486,8 @@ class SampledModel(ExplainsAttributes):
             where the widest bars have the largest errors, NaN where all are alike;
             coverage_by_thirds {"smallest": {1: share, 2: share}, "middle": .., "largest": ..} of
             the rows by their standard deviations; coverage {k: share of targets within k standard
-            deviations, noise included, transformed}, k = 1..5; pull_width, the standard deviation
+            deviations, noise included, transformed}, k = 1..5; central_coverage {p: share of targets
+            in the central interval of probability p}, p = 0.5, 0.683, 0.9, 0.954; pull_width, the standard deviation
             of those standardised residuals; n_effective, the median effective number of draws
             behind the predictions (of all chains with a weight, as if the weights were equal);
             num_rows. With a calibration, standardised residuals are normal quantiles of the
@@ -675,7 +676,7 @@ class SampledModel(ExplainsAttributes):
         mean square, or if other chains connect them. The mass of a basin is computed by bridge
         sampling (Meng and Wong 1996, Statistica Sinica 6, 831) between up to 800 draws of each
         chain and a normal distribution. The latter is made of half of the draws and the
-        Gauss-Newton matrix at the best one. Its error is the relative mean square error
+        Gauss-Newton matrix at the best of them, or at their mean if its density is larger. Its error is the relative mean square error
         (Fruehwirth-Schnatter 2004, Econometrics Journal 7, 143). If the two hardly overlap, as with
         hundreds of parameters, the mass is not known and its error is infinite.
 

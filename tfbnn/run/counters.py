@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import plain
 
 PHASES = ("warmup", "sampling")
 
@@ -78,7 +79,7 @@ class Counters:
 
     def to_json(self) -> dict[str, Any]:
         """Return the dict that checkpoints and messages hold; None stands for NaN."""
-        return {name: _plain(value) for name, value in vars(self).items() if value is not None}
+        return {name: plain(value) for name, value in vars(self).items() if value is not None}
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> "Counters":
@@ -89,14 +90,6 @@ class Counters:
 
 def _raised(values: dict[str, Any], phase: str, by: Any) -> dict[str, Any]:
     return values | {phase: values[phase] + by}
-
-
-def _plain(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {name: _plain(part) for name, part in value.items()}
-    if not isinstance(value, np.ndarray):
-        return value
-    return [None if number != number else number for number in value.tolist()]
 
 
 def _arrays(value: Any) -> Any:

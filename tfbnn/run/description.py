@@ -21,7 +21,7 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.habits import FORMER, without_former
+from tfbnn.spec.habits import without_former
 from tfbnn.spec.keras_spec import spec_from_json
 from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows, array_hash, data_hash
@@ -252,11 +252,6 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
     fixed = config_to_json(config)["fixed"]
     refuse_differences(folder, *map(_completed, (folder.description["fixed"], fixed)))
     asked = config.sampling.num_results
-    if folder.description["fixed"]["kernel"].get("keep_rungs") and asked > wanted_results(folder):
-        raise RunFolderError(
-            f"The run in {folder.path!r} keeps the draws of all rungs, to which this release cannot "
-            f"add. {FORMER['keep_rungs']}"
-        )
     # For a run with a stopping rule, `num_results` is only a maximum, so only committed draws count.
     was_open = folder.description.get("until") is not None
     committed = [folder.checkpoint(group) for group in range(folder.num_groups)]

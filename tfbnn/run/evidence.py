@@ -188,8 +188,12 @@ class Ladder:
     swap_acceptance: Array
 
     @classmethod
-    def measure(cls, temperatures: tuple[float, ...], log_likelihood: Array) -> "Ladder":
-        """Measure a ladder from log likelihoods [C, S, m]."""
+    def measure(
+        cls, temperatures: tuple[float, ...], log_likelihood: Array | None
+    ) -> "Ladder | None":
+        """Measure a ladder from log likelihoods [C, S, m]; return None without draws of a ladder."""
+        if log_likelihood is None or not log_likelihood.size:
+            return None
         return cls(
             temperatures,
             log_evidence(temperatures, log_likelihood),

@@ -19,7 +19,7 @@ class DensitySpec:
     """A log density of P numbers: one function, or a log prior and a log likelihood.
 
     Attributes:
-        names: Where the functions are defined, each as "module:name", for messages and files.
+        own_names: Where the functions are defined, each as "module:name", for messages and files.
         num_parameters: P.
         dtype: "float32" or "float64".
         functions: The functions themselves. A spec that was read from a file has none, because a
@@ -28,7 +28,7 @@ class DensitySpec:
             they captured may differ. Compiled programs are kept for it.
     """
 
-    names: tuple[str, ...]
+    own_names: tuple[str, ...]
     num_parameters: int
     dtype: str
     functions: tuple[Function, ...] = field(default=(), compare=False)
@@ -51,7 +51,7 @@ class DensitySpec:
         return f"coordinate {index}"
 
     def to_json(self) -> dict[str, Any]:
-        return dict(zip(_KEYS, (list(self.names), self.num_parameters, self.dtype)))
+        return dict(zip(_KEYS, (list(self.own_names), self.num_parameters, self.dtype)))
 
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> DensitySpec:
@@ -64,14 +64,10 @@ class DensitySpec:
         """Check whether an entry is that of a log density, not that of a model."""
         return _KEYS[0] in entry
 
-    @property
-    def own_names(self) -> tuple[str, ...]:
-        return self.names
-
 
 # The description of a density of P numbers. Both classes have `dtype`, `num_parameters`,
 # `num_products`, `num_units`, `num_outputs`, `widest`, `is_smooth`, `likelihood_power`,
-# `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`; see `NetworkSpec`.
+# `gains_from_xla`, `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`; see `NetworkSpec`.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 
 

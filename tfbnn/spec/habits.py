@@ -5,7 +5,7 @@ words the nearest known name is suggested.
 """
 
 import inspect
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from functools import wraps
 from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
@@ -109,6 +109,14 @@ def hint(name: str, known: Collection[str] = ()) -> str:
     return did_you_mean(name, known) if text is None else f" {text}"
 
 
+def refuse_unknown(shown: str, given: Iterable[str], known: Collection[str]) -> None:
+    """Raise TypeError for the first of the given keyword arguments that is unknown."""
+    for name in given:
+        if name not in known:
+            message = f"{shown}() got an unexpected keyword argument {name!r}."
+            raise TypeError(message + hint(name, known))
+
+
 def absent(module: str, name: str, known: Collection[str]) -> AttributeError:
     """Return the error for a name that a module does not have, with a hint."""
     return AttributeError(f"module {module!r} has no attribute {name!r}.{hint(name, known)}")
@@ -126,10 +134,7 @@ def explains_keywords(function: Callable[_Given, _Result]) -> Callable[_Given, _
 
     @wraps(function)
     def explained(*args: _Given.args, **kwargs: _Given.kwargs) -> _Result:
-        for name in kwargs:
-            if name not in parameters:
-                message = f"{shown}() got an unexpected keyword argument {name!r}."
-                raise TypeError(message + hint(name, known))
+        refuse_unknown(shown, kwargs, known)
         return function(*args, **kwargs)
 
     return explained

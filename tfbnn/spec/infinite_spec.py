@@ -18,7 +18,7 @@ from tfbnn.spec.layout import Slot
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.limit_kernels import LIMITS
 from tfbnn.spec.network_parts import NetworkFacts
-from tfbnn.spec.network_spec import NetworkSpec, Readout, check_priors, common_settings
+from tfbnn.spec.network_spec import NetworkSpec, check_priors, common_settings
 from tfbnn.spec.priors import EarlierRows, LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_to_json
 from tfbnn.system.arrays import Array
@@ -128,10 +128,6 @@ class InfiniteSpec(NetworkSpec):
     def may_see_inputs(self, slot: Slot) -> bool:
         return slot.name == "layer 1 kernel"
 
-    @property
-    def readout(self) -> Readout | None:
-        return None
-
     @cached_property
     def network(self) -> NetworkFacts:
         num_outputs = 2 * int(self.layer_sizes[-1])
@@ -145,10 +141,6 @@ class InfiniteSpec(NetworkSpec):
             is_smooth=True,
             no_jacobian=None,
         )
-
-    @property
-    def num_outputs(self) -> int:
-        return 2 * int(self.layer_sizes[-1])
 
     @property
     def architecture_text(self) -> str:

@@ -184,9 +184,9 @@ class Regression(Likelihood):
     has_exponential_moments: ClassVar[bool]
 
     @property
-    @abstractmethod
     def learns_noise(self) -> bool:
         """True if at least a part of the noise is learned from the rows, not given by the user."""
+        return self.noise_scale is None or self.noise_scale == LEARNED
 
     @abstractmethod
     def scale(self, outputs: Array, log_noise_scale: Array, row_noise: Array | None) -> Array: ...
@@ -214,10 +214,6 @@ class Regression(Likelihood):
 
 class AdditiveNoise(Regression):
     """Base class of additive noise with some scale around a location."""
-
-    @property
-    def learns_noise(self) -> bool:
-        return self.noise_scale is None or self.noise_scale == LEARNED
 
     def log_densities(self, target: Array, location: Array, scale: Any) -> Array:
         return self.log_noise_density(target - location, scale)

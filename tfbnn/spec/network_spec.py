@@ -137,9 +137,9 @@ class NetworkSpec(ABC):
         return num_rows if indices is None else len(indices)
 
     @property
-    @abstractmethod
     def readout(self) -> Readout | None:
-        """The last layer if it is linear, has a bias and is sampled; else None."""
+        """The last layer if it is linear, has a bias and is sampled; else None, which is the default."""
+        return None
 
     @property
     @abstractmethod

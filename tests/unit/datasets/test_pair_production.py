@@ -217,12 +217,6 @@ def test_z_exchange_alone_has_the_known_integral():
     np.testing.assert_allclose(computed, expected, rtol=1e-12)
 
 
-def test_masses_outside_the_range_are_refused():
-    for mass in (40.0, -40.0, 1e4, np.nan):
-        with pytest.raises(ValueError, match="GeV"):
-            pair.pair_cross_section_fb(np.array([100.0, mass]), np.eye(4)[:2])
-
-
 # ----------------------------------------------------------------------------------------
 # Luminosity and quadratures.
 # ----------------------------------------------------------------------------------------

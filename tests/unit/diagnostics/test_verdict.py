@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from tfbnn.diagnostics.fit_advice import _JUDGE, _OTHER_NOISE
+from tfbnn.diagnostics.fit_advice import _JUDGE, _OTHER_NOISE, _SCATTER
 from tfbnn.diagnostics.problem import (
     Interface,
     Remedy,
@@ -139,8 +139,8 @@ OVER = "max_seconds=60 are spent after 90 draws per chain"
             "ESS 400",
             "tfbnn resume r --num-results 300 --max-seconds 300 -o m.h5",
         ),
-        ((True,), LIMIT, OVER, "the same command with --max-seconds 300"),
-        ((True,), None, None, "the same command with --num-results 300"),
+        ((True,), LIMIT, OVER, "the command of the fit with --max-seconds 300"),
+        ((True,), None, None, "the command of the fit with --num-results 300"),
         ((True, None, "m.h5", None, False, "tfbnn fit t.csv -o m.h5"), None, None)
         + ("tfbnn fit t.csv -o m.h5 --num-results 300",),
         ((True, None, "m.h5", None, False, "tfbnn fit t.csv --max-seconds 60 -o m.h5"), LIMIT, OVER)
@@ -174,7 +174,7 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
     over = Interface(True, "r").of_run(LIMIT, OVER)
     assert (
         remedy.words(over)
-        == "the same command with --max-seconds 200; another seed, or --step-size 0.1"
+        == "the command of the fit with --max-seconds 200; another seed, or --step-size 0.1"
     )
 
 
@@ -188,6 +188,10 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
             "seen",
         ),
         ("kernel=NUTS(max_tree_depth=11)", "--kernel nuts --max-tree-depth 11"),
+        (
+            _SCATTER.text,
+            "--likelihood negative_binomial, which learns how far rates scatter, or inputs that explain it",
+        ),
         ("parameterization='ntk', another seed", "--parameterization ntk, another seed"),
         ("check noise_scale, after y_transform", "check --noise-scale, after --y-transform"),
         ("the step is too long - or too short", "the step is too long - or too short"),

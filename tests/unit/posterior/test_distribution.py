@@ -225,7 +225,7 @@ def test_known_noise_of_rows_is_used():
 
 
 def test_too_many_rows_are_refused_before_they_are_computed(model_of, monkeypatch):
-    monkeypatch.setattr("tfbnn.posterior.distribution._MOST_BYTES", 1000)
+    monkeypatch.setattr("tfbnn.posterior.checks._MOST_BYTES", 1000)
     with pytest.raises(ValueError, match="Pass some of the rows"):
         model_of("vector").predict_distribution(np.zeros((9, 2)))
 

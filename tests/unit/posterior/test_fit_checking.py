@@ -16,7 +16,7 @@ from tests.support.builders import (
 )
 from tfbnn.diagnostics.fit_check import rows_check_from_json
 from tfbnn.diagnostics.problem import on_command_line
-from tfbnn.diagnostics.verdict import rounded
+from tfbnn.diagnostics.verdict import Predictions, rounded
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.calibration.left_out import left_out_moments
 from tfbnn.posterior.fit_checking import check_fit, check_held_out, check_rows, diagnose_ensemble
@@ -294,6 +294,29 @@ def test_at_most_a_thousand_rows_are_looked_at():
     many.y[1] = np.nan  # not among the rows evenly spaced
     assert check_rows(ensemble, many).num_rows == 1000
     assert np.isfinite(check_rows(ensemble, many).targets[0].r2)
+
+
+def test_rows_of_one_large_group_are_compared_and_not_left_out():
+    """The group of the first row decides which rows are looked at; leaving it out takes too large a matrix."""
+    x, y = rows(2500)
+    ensemble, training_rows = lines_through(x, y, 1.0, 0.01, scale=NOISE)
+    groups = np.maximum(np.arange(2500) - 2399, 0)
+    (of_all,) = check_rows(ensemble, training_rows.taken(slice(2400))).targets
+    fit = check_fit(ensemble, training_rows, row_groups=groups)
+    (found,) = fit.rows.targets
+    assert fit.rows.num_rows == 2400 and np.isnan(found.pull_width)
+    assert found.r2 == pytest.approx(of_all.r2, abs=0.02) and found.r2 > 0.9
+    assert found.noise == pytest.approx(NOISE, rel=0.1)
+    assert fit.predictions.ok is None and "too large to leave out" in fit.predictions.why
+
+
+def test_bars_whose_outer_interval_misses_are_narrow():
+    """Their inner interval may hold a few rows too many."""
+    bars = Predictions({1: 0.70, 2: 0.91}, 1.2, 0.04, num_rows=1000, source="held-out rows")
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.01, scale=NOISE)
+    said = diagnose_ensemble(ensemble, training_rows=training_rows, predictions=bars).problems
+    (problem,) = [one for one in said if "error bars" in one.what]
+    assert "too narrow" in problem.what and "StudentT" in problem.remedy.text
 
 
 def test_of_many_targets_the_worst_are_kept():

@@ -9,8 +9,8 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian
-from tfbnn.posterior.calibration.calibrating import calibration_of_moments
-from tfbnn.posterior.calibration.left_out import Tangents, halves, left_out, left_out_moments
+from tfbnn.posterior.calibration.calibrating import calibration_of_moments, folds
+from tfbnn.posterior.calibration.left_out import Tangents, left_out, left_out_moments
 from tfbnn.posterior.prediction import target_tiles
 from tfbnn.priors import Normal
 from tfbnn.spec.rows import NetworkRows
@@ -238,10 +238,10 @@ def test_rows_of_a_group_are_one_where_rows_are_counted(tmp_path):
 
 def test_rows_of_one_label_stay_in_one_half():
     labels = np.repeat(np.arange(30), [1, 2, 3] * 10)
-    found = halves(len(labels), labels)
+    found = folds(labels, 2)
     assert set(found) == {0, 1} and len(set(zip(labels, found))) == 30
-    np.testing.assert_array_equal(found, halves(len(labels), labels))
-    assert abs(halves(101).sum() - 50) <= 1
+    np.testing.assert_array_equal(found, folds(labels, 2))
+    assert abs(folds(np.arange(101), 2).sum() - 50) <= 1
 
 
 def test_each_half_is_judged_by_the_calibration_of_the_other():
@@ -259,5 +259,5 @@ def test_each_half_is_judged_by_the_calibration_of_the_other():
     found = checked(scores)
     assert found.ok and found.is_calibrated and found.num_rows == 400
     assert found.source == "rows of the fit, each left out"
-    scores[:, 0] += 6.0 * halves(400)
+    scores[:, 0] += 6.0 * folds(np.arange(400), 2)
     assert checked(scores).ok is False

@@ -175,8 +175,3 @@ def test_a_mode_that_contradicts_its_file_is_refused(ensemble, edit, message):
     from_arrays(arrays)
     with pytest.raises(tfbnn.ModelFileError, match=message):
         from_arrays(arrays | edit(arrays))
-
-
-def test_files_of_the_first_format_have_no_mode(ensemble):
-    with pytest.raises(tfbnn.ModelFileError, match="posterior/mode belongs to format 2"):
-        from_arrays(to_arrays(ensemble), version=1)

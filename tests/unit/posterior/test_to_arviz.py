@@ -252,7 +252,7 @@ class TestRefusals:
         assert list(data["posterior"].attrs["chain_weights"]) == [0.9, 0.1]
 
     def test_more_than_memory_can_hold_is_refused(self, monkeypatch):
-        monkeypatch.setattr("tfbnn.posterior.at_rows._MOST_BYTES", 8e3)
+        monkeypatch.setattr("tfbnn.posterior.checks._MOST_BYTES", 8e3)
         ensemble = synthetic_ensemble()
         x, y = rows_of(ensemble)
         ensemble.to_arviz(x[:11], y[:11])

@@ -79,9 +79,9 @@ def chain_groups(
 
 
 def limit_threads() -> None:
-    """Let each TensorFlow operation use all threads of this process.
+    """Let each TensorFlow operation use `num_cores` threads.
 
-    Dask sets OMP_NUM_THREADS to 1 for its workers, as if more workers shared these cores.
+    Dask sets OMP_NUM_THREADS to 1 for its workers, whose operations then use one.
     """
     threading = tf.config.threading
     try:

@@ -274,11 +274,6 @@ class Noise(NamedTuple):
     log_scale: Tensor
     of_rows: Tensor | None
 
-    @property
-    def learned(self) -> "Noise":
-        """The learned noise without the known one."""
-        return self._replace(of_rows=None)
-
     def beside(self, learned: Tensor) -> Tensor:
         """Add the known standard deviations to learned scales in quadrature."""
         return learned if self.of_rows is None else tf.sqrt(learned**2 + self.of_rows**2)
@@ -343,7 +338,7 @@ def _negative_binomial(
     likelihood: counts.NegativeBinomial, outputs: Tensor, y: Tensor, noise: Noise
 ) -> Tensor:
     log_rate, y = log_rates(outputs, noise), _float64(y)
-    scale = _float64(noise_scale(likelihood, noise.learned, outputs.dtype))
+    scale = _float64(noise_scale(likelihood, noise._replace(of_rows=None), outputs.dtype))
     number, growth = scale**-2, tf.math.log1p(scale**2 * tf.exp(log_rate))
     log_choices = tf.math.lgamma(y + number) - tf.math.lgamma(number) - tf.math.lgamma(y + 1.0)
     return _sum(

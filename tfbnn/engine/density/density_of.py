@@ -1,18 +1,11 @@
 """Choice of the density for each kind of spec."""
 
-from typing import overload
-
 from tfbnn.engine.density.infinite_width import Marginal
 from tfbnn.engine.density.potential import Density, FunctionDensity, Potential
 from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.spec.infinite_spec import InfiniteSpec
-from tfbnn.spec.network_spec import NetworkSpec
 
 
-@overload
-def density_of(spec: NetworkSpec) -> Potential: ...
-@overload
-def density_of(spec: Sampled) -> Density: ...
 def density_of(spec: Sampled) -> Density:
     """Return the density of theta that a spec describes."""
     if isinstance(spec, InfiniteSpec):

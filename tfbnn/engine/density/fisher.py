@@ -72,8 +72,7 @@ class CategoricalInformation(NamedTuple):
         return tf.sqrt(self.counts * weights) * (jacobian - mean)
 
 
-Information: TypeAlias = DiagonalInformation | CategoricalInformation
-Fisher: TypeAlias = tuple[Information, Tensor]
+Fisher: TypeAlias = tuple[DiagonalInformation | CategoricalInformation, Tensor]
 
 
 @required_of(likelihoods.Likelihood)

@@ -15,7 +15,7 @@ References:
 from collections.abc import Callable, Iterator
 from functools import lru_cache, partial
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -29,8 +29,9 @@ from tfbnn.engine.density.fisher import (
     likelihood_information,
     prior_curvature,
 )
-from tfbnn.engine.density.network import keras_jacobian, network_outputs
+from tfbnn.engine.density.network import network_outputs
 from tfbnn.engine.density.row_blocks import sum_over_blocks, taped
+from tfbnn.engine.keras.keras_network import row_jacobians
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.layout import Slot
@@ -47,9 +48,6 @@ _BEND = 0.1
 # Number of shares of the blocks, summed in parallel into one matrix each. It does not depend on the
 # number of cores, so that the order of the sum is always the same.
 NUM_SHARES = 4
-
-# Index and length of a block of rows.
-RowBlock: TypeAlias = tuple[Tensor, int]
 
 
 def gauss_newton_matrix(spec: NetworkSpec, theta: Array, data: Data) -> Array:
@@ -179,7 +177,7 @@ def outputs_bend(spec: NetworkSpec, theta: Array, step: Array, data: Data) -> Ar
     return total.numpy()
 
 
-def blocks_of(data: Data, most: int = _BLOCK_ROWS) -> Iterator[RowBlock]:
+def blocks_of(data: Data, most: int = _BLOCK_ROWS) -> Iterator[tuple[Tensor, int]]:
     """Return (index, length) of the blocks that contain rows that count, with at most `most` rows each."""
     length = data.even_length(most)
     return ((tf.constant(index), length) for index in range(int(data.num_blocks(length))))
@@ -249,7 +247,7 @@ def output_jacobian(spec: NetworkSpec, theta: Tensor, x: Tensor) -> tuple[Tensor
         (Jacobian [num_outputs, P, n], outputs [num_outputs, n]).
     """
     if isinstance(spec, KerasSpec):
-        return keras_jacobian(spec, theta, x)
+        return row_jacobians(lambda theta, x: network_outputs(spec, theta[None], x)[0], theta, x)
     layers, outputs = _forward(perceptron(spec, "This Jacobian"), theta, x)
     count, layout = outputs.shape[0], spec.layout
     back = tf.broadcast_to(tf.eye(count, dtype=x.dtype)[:, :, None], [count, *outputs.shape])

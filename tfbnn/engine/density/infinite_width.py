@@ -56,14 +56,8 @@ class Marginal(Potential):
         return self.scales_log_prior(theta)
 
     def log_likelihood(self, theta: Tensor, data: Data) -> Tensor:
-        """Compute the log marginal likelihood [C], float64."""
-
-        def with_gradient(theta: Tensor) -> tuple[Tensor, Any]:
-            value, gradient = self.log_likelihood_and_gradient(theta, data)
-            return value, lambda upstream: upstream[:, None] * gradient
-
-        found: Tensor = tf.custom_gradient(with_gradient)(theta)
-        return found
+        """Compute the log marginal likelihood [C], float64; it is not meant to be differentiated."""
+        return self.log_likelihood_and_gradient(theta, data)[0]
 
     def log_likelihood_and_gradient(self, theta: Tensor, data: Data) -> WithGradient:
         """Compute the log marginal likelihood and its gradient [C, P]."""

@@ -8,6 +8,8 @@ References:
     MacKay 1992, Neural Computation 4, 448. Immer, Korzepa and Bauer 2021, arXiv:2008.08400.
 """
 
+from typing import cast
+
 import numpy as np
 
 from tfbnn.engine.basis import seeds
@@ -16,6 +18,7 @@ from tfbnn.engine.density.data import Data
 from tfbnn.engine.density.densities import Noise, row_log_likelihood
 from tfbnn.engine.density.density_of import density_of
 from tfbnn.engine.density.gauss_newton import counted_columns, output_jacobian
+from tfbnn.engine.density.potential import Potential
 from tfbnn.exceptions import StartError
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -39,7 +42,7 @@ def factor_at(spec: NetworkSpec, theta: Array, data: Data) -> Array | None:
 
     Return None if the matrix is not finite or not positive definite.
     """
-    precision = density_of(spec).curvature(theta, data)
+    precision = cast(Potential, density_of(spec)).curvature(theta, data)
     with single_threaded_blas():  # otherwise the last bits depend on the number of cores
         try:
             factor = precision_factors(precision)

@@ -14,7 +14,7 @@ from typing import Any, cast
 from tfbnn.engine.basis.compile import xla_compiles
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.densities import group_scales, layer_scales, per_weight
-from tfbnn.engine.keras.keras_network import build, network_of, row_jacobians
+from tfbnn.engine.keras.keras_network import build, network_of
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.model_spec import ModelSpec, perceptron
@@ -129,14 +129,6 @@ def network_tiles(spec: NetworkSpec, theta: Tensor, num_rows: int) -> Iterator[T
     step = max(1, _HIDDEN_VALUES // (num_rows * spec.widest))
     for start in range(0, max(len(theta), 1), step):
         yield theta[start : start + step]
-
-
-def keras_jacobian(spec: KerasSpec, theta: Tensor, x: Tensor) -> tuple[Tensor, Tensor]:
-    """Compute `tfbnn.engine.density.gauss_newton.output_jacobian` of a Keras model."""
-    network = network_of(spec, theta.dtype.name)
-    return row_jacobians(
-        lambda theta, x: network.outputs(effective_values(spec, theta), x), theta, x
-    )
 
 
 def model_of_draw(spec: KerasSpec, theta: Array) -> Any:

@@ -310,7 +310,7 @@ class FunctionDensity(Density):
         return self._value(self.spec.functions[-1], theta)
 
     def why_not_finite(self, theta: Tensor, data: Data, chain: int) -> str:
-        parts = zip(self.spec.names, self.spec.functions)
+        parts = zip(self.spec.own_names, self.spec.functions)
         values = ", ".join(f"{name} is {float(self._value(f, theta)[0])}" for name, f in parts)
         return (
             f"The log density is not finite where chain {chain} starts: {values}. Start elsewhere."

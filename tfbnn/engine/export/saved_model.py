@@ -56,17 +56,14 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
     tf.saved_model.save(module, path, signatures=module.__call__)
 
 
-# Operations of the ONNX standard whose names or arguments differ in `tf.math`.
+# Operations of the ONNX standard with other names in `tf.math`, and with other arguments.
+_NAMES = {"And": "logical_and", "Div": "divide", "Max": "maximum", "Mul": "multiply"}
+_NAMES |= {"Or": "logical_or", "Sub": "subtract"}
 _OTHERS: dict[str, Callable[..., Tensor]] = {
-    "And": lambda x, y: tf.logical_and(x, y),
     "Concat": lambda *parts, axis: tf.concat(parts, axis),
-    "Div": lambda x, y: tf.divide(x, y),
     "Expand": lambda x, shape: x + tf.zeros(shape, x.dtype),
     "Gather": lambda x, indices, axis: tf.gather(x, indices, axis=axis),
     "MatMul": lambda x, y: tf.matmul(x, y),
-    "Max": lambda x, y: tf.maximum(x, y),
-    "Mul": lambda x, y: tf.multiply(x, y),
-    "Or": lambda x, y: tf.logical_or(x, y),
     "ReduceL2": lambda x, axes: tf.norm(x, axis=axes[0], keepdims=True),
     "ReduceMax": lambda x, axes: tf.reduce_max(x, axes, keepdims=True),
     "ReduceSum": lambda x, axes: tf.reduce_sum(x, axes, keepdims=True),
@@ -74,7 +71,6 @@ _OTHERS: dict[str, Callable[..., Tensor]] = {
     "Slice": lambda x, start, end, axis: tf.gather(x, tf.range(start[0], end[0]), axis=axis[0]),
     "Softmax": lambda x, axis: tf.nn.softmax(x, axis),
     "Squeeze": lambda x, axes: tf.squeeze(x, axes.tolist()),
-    "Sub": lambda x, y: tf.subtract(x, y),
     "Transpose": lambda x, perm: tf.transpose(x, perm),
     "Unsqueeze": lambda x, axes: tf.expand_dims(x, axes[0]),
     "Where": lambda condition, x, y: tf.where(condition, x, y),
@@ -96,7 +92,7 @@ class _Operations:
     def __call__(self, kind: str, *inputs: Any, **attributes: Any) -> Tensor:
         dtype = self._dtype
         values = [tf.constant(one, dtype) if _is_float(one) else one for one in inputs]
-        function = _OTHERS.get(kind) or getattr(tf.math, kind.lower())
+        function = _OTHERS.get(kind) or getattr(tf.math, _NAMES.get(kind, kind.lower()))
         return function(*values, **attributes)
 
     def cast(self, values: Tensor) -> Tensor:

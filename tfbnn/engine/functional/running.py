@@ -12,7 +12,6 @@ from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
 from tfbnn.engine.density.densities import check_dependence, check_tensor
 from tfbnn.engine.functional.samples import OfDraws, Samples, agreement_of, quantities_of
-from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.registry import kernel_to_json, resolve_kernel
 from tfbnn.engine.running.driver import run
 from tfbnn.run.config import RunConfig, Starts
@@ -88,11 +87,20 @@ def _check_independence(label: str, function: Function, theta: Array) -> None:
         )
 
 
-def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunConfig, Kernel, str]:
-    """Choose the settings; return (RunConfig, kernel with its preconditioner, text on the latter).
+def run_density(
+    spec: DensitySpec, theta: Array, options: FitOptions, quantities: OfDraws | None
+) -> Samples:
+    """Run the chains, or resume a run, and return its Samples.
+
+    Args:
+        spec, theta: Log density and starts.
+        options: FitOptions.
+        quantities: Function of the draws that `until` checks, as in `tfbnn.sample`.
 
     Raises:
         TypeError, ValueError: If density, kernel and options cannot be combined.
+        RunFolderError: Also if the log density has other values than at the beginning of the run.
+        KeyboardInterrupt: If the user stopped the run and no chain had failed.
     """
     asked = resolve_kernel(options.kernel)
     asked.check_model(spec, row_noise=False)
@@ -111,24 +119,6 @@ def settle(spec: DensitySpec, theta: Array, options: FitOptions) -> tuple[RunCon
         temperatures=settings.temperatures,
         initial_state=Starts.given(theta),
     )
-    return config, settings, geometry
-
-
-def run_density(
-    spec: DensitySpec, theta: Array, options: FitOptions, quantities: OfDraws | None
-) -> Samples:
-    """Run the chains, or resume a run, and return its Samples.
-
-    Args:
-        spec, theta: Log density and starts.
-        options: FitOptions.
-        quantities: Function of the draws that `until` checks, as in `tfbnn.sample`.
-
-    Raises:
-        RunFolderError: Also if the log density has other values than at the beginning of the run.
-        KeyboardInterrupt: If the user stopped the run and no chain had failed.
-    """
-    config, settings, geometry = settle(spec, theta, options)
     sampling, until = config.sampling, config.sampling.until
     notify = Notifier(options.verbose, options.callbacks, Deadline(options.limit, options.began))
 
@@ -142,9 +132,7 @@ def run_density(
         _, result = run(config, settings, options, notify, rule, data, lambda data: starts)
     if result.interrupted and not result.failures:
         raise KeyboardInterrupt
-    ladder = None
-    if result.rung_log_likelihood is not None and result.draws.shape[1]:
-        ladder = Ladder.measure(config.temperatures, result.rung_log_likelihood)
+    ladder = Ladder.measure(config.temperatures, result.rung_log_likelihood)
     own = {
         "seconds": asdict(result.seconds),
         "notes": (*result.notes, *(() if ladder is None else ladder.notes())),

@@ -12,6 +12,7 @@ from tfbnn.engine.functional.samples import Samples, quantities_of
 from tfbnn.exceptions import VerdictWarning
 from tfbnn.run.options import FitOptions
 from tfbnn.run.result import chain_error
+from tfbnn.run.until import Until
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import StrPath
@@ -20,7 +21,6 @@ from tfbnn.system.words import warn
 # The engine is imported only when it runs, because TensorFlow takes seconds to import.
 if TYPE_CHECKING:
     from tfbnn.engine.kernels.base import Kernel
-    from tfbnn.run.until import Until
 
 _DTYPES = ("float32", "float64")
 
@@ -102,7 +102,7 @@ def sample(
     """
     theta = _starts(initial_state)
     num_results = check_integer("num_results", num_results, minimum=1)
-    if isinstance(until, str):
+    if until is not None and not isinstance(until, Until):
         raise TypeError(f"until must be a tfbnn.Until or None, received {until!r}.")
     if until is not None and until.score_change is not None:
         raise ValueError(

@@ -93,7 +93,8 @@ class Samples(Result):
         geometry: The preconditioner and the reason for it, one line.
         bias: Warning of a kernel whose draws do not follow this density exactly, or None.
         num_burnin_steps, num_steps_between_results, seed: As requested.
-        seconds: Dict of wall-clock seconds: startup, compile, warmup, sampling.
+        seconds: Dict of wall-clock seconds: startup, compile, pretraining (always
+            0), warmup, sampling.
         ended: Reason why the run ended, or None if it had a fixed number of draws.
         notes: Lines on other events of the run.
         log_evidence: `tfbnn.run.evidence.LogEvidence` of a PowerPosterior, else None.

@@ -235,8 +235,8 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
             )
         if self.inner.preconditioner == "gauss_newton":
             raise ValueError(
-                "preconditioner of the inner kernel of PowerPosterior must be 'auto', 'diagonal' "
-                "or 'identity', received 'gauss_newton', which is the curvature of the posterior "
+                "preconditioner of the inner kernel of PowerPosterior must be 'auto', 'diagonal', "
+                "'prior' or 'identity', received 'gauss_newton', which is the curvature of the posterior "
                 "and of no other rung."
             )
 

@@ -215,8 +215,8 @@ class SMMALA(MetropolisKernel, name="smmala"):
         super().check_model(spec, row_noise)
         if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
             raise ValueError(
-                "SMMALA(metric='gauss_newton') needs the Gauss-Newton matrix of a network, received a "
-                "log density. Use metric='softabs', which takes its second derivatives."
+                f"SMMALA(metric='gauss_newton') cannot be used: {spec.gauss_newton_obstacle}. Use "
+                "metric='softabs', which takes second derivatives."
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:

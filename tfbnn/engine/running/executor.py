@@ -83,7 +83,7 @@ class Executor(ABC):
         therefore do not depend on which chain is faster.
         """
         most = self.plan.num_results
-        while counts := self.num_kept:
+        while counts := [one.transitions["sampling"] // self.plan.stride for one in self.counted]:
             # In a resumed run, chains may be anywhere between two checks, and equal by chance.
             furthest = max(counts)
             next_stop = most if rule is None else min(next_look(furthest - 1), most)
@@ -151,11 +151,6 @@ class Executor(ABC):
     def healthy(self) -> list[int]:
         """Numbers of the chain groups that have not failed permanently."""
         return [group for group in self.counters if group not in self.failures]
-
-    @property
-    def num_kept(self) -> list[int]:
-        """Draws per chain of each healthy chain group."""
-        return [one.transitions["sampling"] // self.plan.stride for one in self.counted]
 
     @property
     def counted(self) -> list[Counters]:

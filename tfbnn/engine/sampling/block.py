@@ -139,10 +139,15 @@ def make_block(
             z, results = kernel.one_step(state.z, results, seed=kernel_key)
             coordinates = state.linear_map.forward(z)
             statistics = settings.statistics(results)
+            step = state.step
+            if accept_target is not None:
+                rate = settings.pooled_acceptance(tf.cast(statistics.acceptance_rate, tf.float32))
+                updated = step.update(rate, accept_target, settings.largest_step_size)
+                step = select(control.adapt_step, updated, step)
             state = state._replace(
                 z=z,
                 results=results,
-                step=_adapt(state.step, statistics, settings, accept_target, control.adapt_step),
+                step=step,
                 moments=select(
                     control.collect_moments, state.moments.update(coordinates), state.moments
                 ),
@@ -243,20 +248,6 @@ def _kept(
 
 def _rounded(acceptance: Tensor) -> Tensor:
     return tf.round(tf.cast(acceptance, tf.float64) * _ACCEPTANCE_UNITS) / _ACCEPTANCE_UNITS
-
-
-def _adapt(
-    step: DualAveraging,
-    statistics: TransitionStatistics,
-    settings: Kernel,
-    accept_target: float | None,
-    adapt_step: Tensor,
-) -> DualAveraging:
-    if accept_target is None:
-        return step
-    acceptance = settings.pooled_acceptance(tf.cast(statistics.acceptance_rate, tf.float32))
-    updated = step.update(acceptance, accept_target, settings.largest_step_size)
-    return select(adapt_step, updated, step)
 
 
 def _empty_output(z: Tensor, settings: Kernel, num_slots: int) -> BlockOutput:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -28,7 +28,6 @@ from tfbnn.engine.starts.check import check_start
 from tfbnn.run.config import GroupLayout, RunConfig
 from tfbnn.run.plan import Plan, make_plan
 from tfbnn.spec.density_spec import Sampled
-from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
@@ -234,8 +233,7 @@ def _compiled_completion(potential: Density) -> Callable[..., Any]:
 
     def complete(coordinates: Tensor, normals: Tensor, data: Data) -> Any:
         theta, found = potential.complete(coordinates, normals, data)
-        spec = cast(NetworkSpec, potential.spec)
-        return theta, found, density_of(spec).log_prob(theta, data)
+        return theta, found, density_of(potential.spec).log_prob(theta, data)
 
     # On a CPU, XLA takes up to 25 times as long to factorise float64 matrices.
     return compiled(complete, jit_compile=False)

@@ -133,7 +133,7 @@ def _candidates(
         return Starts.given(drawn(num_starts), _first(spec))
     alone, searched = _alone(spec), replace(sampling, num_chains=num_starts)
     data, limit = ground.sought_on, settings.largest_misfit
-    found = pretrain(alone, data, settings, searched, validation, notify).as_starts()
+    found = pretrain(alone, data, settings, searched, validation, notify)
     if limit is not None and not (found.interrupted or notify.stopped):
         found = _following(alone, data, found, limit, sampling, notify)
     if spec.earlier is not None and (ground.holdout is None or spec.earlier.is_condensed):

@@ -42,32 +42,6 @@ _LARGE_STEP = 1e6
 _MOST_LOOKS, _MOST_VALUES = 256, 2**22
 
 
-class PretrainingResult(NamedTuple):
-    """Starts of the chains, with the epochs and validation scores of ADAM.
-
-    Attributes:
-        theta: Starts [C, P].
-        epochs: Epoch whose result each chain kept [C].
-        scores: Validation log likelihood per row [C], NaN without validation rows.
-        seconds: Seconds of compilation and pretraining.
-        interrupted: Whether the user interrupted the pretraining.
-    """
-
-    theta: Array
-    epochs: Array
-    scores: Array
-    seconds: Seconds
-    interrupted: bool
-
-    def as_starts(self) -> Starts:
-        """Return the starts with a text that describes them."""
-        text = f"ADAM, {span(self.epochs, '')} epochs"
-        if np.isfinite(self.scores).any():
-            low, high = self.scores.min(), self.scores.max()
-            text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
-        return Starts(self.theta, text, self.seconds, self.interrupted)
-
-
 def pretrain(
     spec: NetworkSpec,
     data: Data,
@@ -75,7 +49,7 @@ def pretrain(
     sampling: Sampling,
     validation: Data | None,
     notify: Notifier,
-) -> PretrainingResult:
+) -> Starts:
     """Optimise one start per chain.
 
     Args:
@@ -160,7 +134,11 @@ def pretrain(
         epochs = np.full(num_chains, progress.epoch)
     theta = with_residual_noise(spec, theta, data)
     spent = Seconds(compile=compiled_in, pretraining=time.perf_counter() - began)
-    return PretrainingResult(theta, epochs, progress.last, spent, interrupted)
+    text = f"ADAM, {span(epochs, '')} epochs"
+    if np.isfinite(progress.last).any():
+        low, high = progress.last.min(), progress.last.max()
+        text += f", validation log likelihood {low:.3f} to {high:.3f} per row"
+    return Starts(theta, text, spent, interrupted)
 
 
 def _epochs_of_calls(

@@ -32,6 +32,9 @@ from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import num_cores
 
+# Options whose choices depend on a clock.
+_BY_CLOCK = {"kernel", "num_burnin_steps", "num_steps_between_results", "pretraining"}
+
 
 class Chosen(NamedTuple):
     """A fit with all settings settled.
@@ -73,7 +76,13 @@ def choose(
             without validation rows, and for user-defined classes that cannot be sampled.
         RunFolderError: When the folder does not describe a run.
     """
-    check_early_stopping(options.pretraining, validation)
+    asked = options.pretraining
+    if validation is None and isinstance(asked, Pretraining) and asked.early_stopping:
+        if not asked.validation_split:
+            raise ValueError(
+                "Pretraining.early_stopping needs validation rows, received validation_data=None. "
+                "Pass validation_data=(x, y), or give validation_split."
+            )
     check_own_densities(spec)
     spec = replace(spec, likelihood_power=options.likelihood_power)
     begun = _begun_run(spec, options)
@@ -94,21 +103,6 @@ def choose(
     else:  # the recorded choices: nothing is open any more in a run that is resumed
         choices = begun.provenance.choices or ()
     return Chosen(spec, options, transformed, choices, begun is not None)
-
-
-def check_early_stopping(pretraining: Pretraining | str | None, validation: Rows | None) -> None:
-    """Refuse early stopping without validation rows, for pretraining settings that are not "auto".
-
-    Raises:
-        ValueError: In that case.
-    """
-    if validation is not None or not isinstance(pretraining, Pretraining):
-        return
-    if pretraining.early_stopping and not pretraining.validation_split:
-        raise ValueError(
-            "Pretraining.early_stopping needs validation rows, received validation_data=None. "
-            "Pass validation_data=(x, y), or give validation_split."
-        )
 
 
 def plan(chosen: Chosen, has_clock: bool) -> Chosen:
@@ -256,10 +250,11 @@ def pilot_of(spec: NetworkSpec, rows: NetworkRows) -> Array | None:
 def as_begun(
     spec: NetworkSpec, options: FitOptions, begun: FitConfig
 ) -> tuple[NetworkSpec, FitOptions]:
-    """Return model and options with the open settings taken from the run that is resumed.
+    """Return model and options with open settings taken from the run that is resumed.
 
-    A release that would choose differently can therefore still resume the run. Settings that the user
-    gave to the run stay open here, and are compared with the choices made here.
+    These are the settings that depend on the clock or on a pilot. All others follow from sizes and
+    other settings, and are chosen again. Settings that the user gave to the run stay open here, and are
+    compared with the choices made here.
     """
     chosen = {choice.what for choice in begun.provenance.choices or ()}
     there = begun.spec
@@ -269,28 +264,12 @@ def as_begun(
         spec = replace(
             alike[0] if alike else there, others=(), likelihood_power=spec.likelihood_power
         )
-    was_open = {choice.what for choice in spec.choices} & chosen
-    if "prior" in was_open:
-        spec = spec.with_priors_of(there)
-    if "parameterization" in was_open:
-        spec = replace(spec, parameterization=there.parameterization)
-    if "scale_prior" in was_open:
-        noise: Any = spec.likelihood
-        spec = replace(spec, likelihood=replace(noise, scale_prior=there.noise_prior))
     if "y_transform" in chosen:
         spec = spec.closed(there.y_transform, "")
-    taken: dict[str, Any] = {
-        "kernel": lambda: kernel_from_json(begun.kernel),
-        "num_burnin_steps": lambda: begun.sampling.num_burnin_steps,
-        "num_steps_between_results": lambda: begun.sampling.num_steps_between_results,
-        "pretraining": lambda: begun.pretraining,
-        "calibrate": lambda: begun.calibrate,
-    }
-    settled = {
-        what: value()
-        for what, value in taken.items()
-        if what in chosen and is_auto(getattr(options, what))
-    }
+    recorded, names = vars(begun) | begun.sampling.numbers, chosen & _BY_CLOCK
+    settled = {name: recorded[name] for name in names if is_auto(getattr(options, name))}
+    if "kernel" in settled:
+        settled["kernel"] = kernel_from_json(begun.kernel)
     return spec, replace(options, **settled)
 
 

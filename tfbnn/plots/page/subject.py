@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, cast
 
@@ -58,10 +58,7 @@ class Subject:
         """Interface that words advice about this run."""
         origin = self.ensemble.provenance
         not_sampled = origin.not_sampled  # the reason why a run has no draws
-        own = replace(
-            self.interface, command=self.interface.command or "the command of the fit with"
-        )
-        return own.of_run(origin.until or not_sampled, origin.ended or not_sampled)
+        return self.interface.of_run(origin.until or not_sampled, origin.ended or not_sampled)
 
     @property
     def ensemble(self) -> Ensemble:
@@ -81,8 +78,10 @@ class Subject:
         """Verdict on the error bars by rows that the fit has not seen."""
         if self.ensemble.provenance.is_unfinished:
             return Predictions(why="networks without draws have no error bars")
-        if self.rows is None or self.ensemble.spec.has_classes:
+        if self.rows is None:
             return Predictions()
+        if self.ensemble.spec.has_classes:
+            return Predictions(why="this check is not for classes")
         rows, _ = checked_rows(self.ensemble, self.rows.x, self.rows.y, self.rows.known, "evaluate")
         if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")

@@ -25,12 +25,7 @@ from tfbnn.posterior.calibration.calibration import (
     central_levels,
     groups_of,
 )
-from tfbnn.posterior.calibration.left_out import (
-    FEWEST_JUDGED,
-    LEFT_OUT,
-    halves,
-    left_out_moments,
-)
+from tfbnn.posterior.calibration.left_out import FEWEST_JUDGED, LEFT_OUT, left_out_moments
 from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES, misfit_factors, num_features
 from tfbnn.posterior.calibration.misfit_fit import fit_misfit
 from tfbnn.posterior.calibration.score_distribution import FEWEST_SCORES, ScoreDistribution
@@ -280,7 +275,7 @@ def calibration_of_moments(
 
 def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) -> Predictions:
     """Judge the rows in two halves, each by the calibration of the other."""
-    half, pit = halves(len(known.scores), known.labels), np.empty(known.scores.shape)
+    half, pit = folds(known.labels, 2), np.empty(known.scores.shape)
     for number in (0, 1):
         others, rows = known.taken(half != number), known.taken(half == number)
         if len(others.scores) < FEWEST_SCORES:
@@ -296,6 +291,12 @@ def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) 
     pulls = normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL))
     error = np.abs(known.scores * known.spread)
     return Predictions.judge(pit, pulls, known.spread, error, source, True, names)
+
+
+def folds(labels: Array, count: int) -> Array:
+    """Return the fold, 0 to count - 1, of each row; rows of one label, numbered from 0, share one."""
+    found: Array = np.random.default_rng(0).permutation(labels.max() + 1)[labels] % count
+    return found
 
 
 def _groups(rows: _Scored, by: str | None) -> tuple[str | None, Array, Array]:
@@ -367,7 +368,7 @@ def _coverage_of_folds(rows: _Scored, groups: Array) -> Array:
     from 0, are in one fifth.
     """
     scores, labels = rows.scores, rows.labels
-    fold = (np.random.default_rng(0).permutation(labels.max() + 1) % _NUM_FOLDS)[labels]
+    fold = folds(labels, _NUM_FOLDS)
     inside = np.zeros((len(LEVELS), *scores.shape), bool)
     ends = np.array([central_levels(k) for k in LEVELS])
     for number in range(int(groups.max()) + 1):

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tfbnn.diagnostics.statistics import bulk_ess
-from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.basins.bridge import group_chains
 from tfbnn.posterior.calibration.misfit_features import (
     MOST_FEATURES,
@@ -22,6 +21,7 @@ from tfbnn.posterior.calibration.misfit_fit import noise_of_networks
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.posterior.process_predictions import exactly_left_out
+from tfbnn.posterior.relevance import mean_log_density
 from tfbnn.spec.model_spec import ModelSpec, perceptron
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
@@ -41,7 +41,7 @@ _FEWEST_EFFECTIVE, _ROWS_PER_WEIGHT = 10, 10
 _MOST_ROWS_PER_FEATURE = 100
 _ROUNDING = 1e-12
 # Rows that are left out together take matrices of as many rows and columns. Larger groups are not judged.
-_MOST_TOGETHER = 2000
+MOST_LEFT_OUT_TOGETHER = 2000
 # Least share of the rows that has to be judged: a smaller one does not represent all rows.
 FEWEST_JUDGED = 0.5
 # Name of these rows in reports.
@@ -170,23 +170,12 @@ def left_out_score(ensemble: Ensemble, rows: NetworkRows) -> float:
     """
     ensemble, scores = ensemble.for_averages, np.empty(len(rows.x))
     if not ensemble.spec.has_additive_noise:
-        for tile in target_tiles(ensemble, rows):
-            likelihood = ensemble.spec.likelihood
-            densities = likelihood.log_density(rows.y[tile.span], tile.location, tile.fitted)
-            scores[tile.span] = log_mean_exp(densities, ensemble.draw_weights)
-        return float(scores.mean())
+        return mean_log_density(ensemble, rows)
     groups = group_chains(function_of_chains(ensemble))
     for tile, (mean, stddev, _) in left_out_tiles(ensemble, rows, groups):
         score = (rows.y[tile.span] - mean) / stddev
         scores[tile.span] = (-0.5 * score**2 - np.log(stddev)).sum(axis=1)
     return float(scores.mean())
-
-
-def halves(num_rows: int, labels: Array | None = None) -> Array:
-    """Return the half, 0 or 1, that each row [N] is in; rows of one label [N] are in the same half."""
-    _, indices = np.unique(np.arange(num_rows) if labels is None else labels, return_inverse=True)
-    order: Array = np.random.default_rng(0).permutation(int(indices.max(initial=-1)) + 1)
-    return order[indices] % 2
 
 
 def left_out_tiles(
@@ -231,7 +220,7 @@ def _group_tiles(ensemble: Ensemble, rows: NetworkRows, row_groups: Array) -> It
     order = np.argsort(row_groups, kind="stable")
     _, first = np.unique(row_groups[order], return_index=True)
     for indices in np.split(order, first[1:]):
-        if len(indices) <= _MOST_TOGETHER:
+        if len(indices) <= MOST_LEFT_OUT_TOGETHER:
             tiles = target_tiles(ensemble, rows.taken(indices))
             parts = (np.broadcast_arrays(*tile[1:4]) for tile in tiles)
             yield TargetTile(indices, *(np.concatenate(part, axis=1) for part in zip(*parts)))

@@ -2,8 +2,8 @@
 
 No other module defines such names. Groups and statistics have ArviZ names. A dataset is described
 by its allowed dtypes and by the names of its dimensions. Dimensions of the same name have the same
-size in the whole file. Some sizes follow from the model (param, input); chain, draw, row (of
-reference inputs), basin and byte are free. The size of level is 2; that of column is `input`, or 1
+size in the whole file. Some sizes follow from the model (param, input, network); chain, draw, row (of
+reference inputs), given (rows that predictions need), score, digest, basin and byte are free. The size of level is 2; that of column is `input`, or 1
 if only variances are stored. In runs with collapsed readout, readout is the number of the last
 layer's parameters, group is 1 or the number of outputs, and triangle is the number of entries on
 and above the diagonal of a square matrix of the last layer's inputs and bias.
@@ -109,12 +109,6 @@ OPTIONAL_DATASETS: dict[str, Description] = {
     GIVEN["y"]: (("<f8",), ("given", "target")),
     GIVEN["noise"]: (("<f8",), ("given", "target")),
 }
-# Datasets that each version added; files of older versions do not have them.
-ADDED_DATASETS: dict[int, tuple[str, ...]] = {
-    2: (MODE, ROW_DIGESTS, SCORES, RHAT_WITHIN, *MISFIT.values()),
-    3: tuple(GIVEN.values()),
-}
-
 # Files of a run folder.
 ARRAYS = "arrays"
 ARRAY_DTYPES = ("<f4", "<f8", "<i4", "<u4", "<i8", "|u1")

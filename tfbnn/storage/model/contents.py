@@ -209,12 +209,6 @@ def from_arrays(
         ModelFileError: When the arrays contradict each other or cannot belong to a fitted model.
         ValueError, TypeError, KeyError: For metadata that do not describe a model.
     """
-    for added, names in schema.ADDED_DATASETS.items():
-        for name in names:
-            _require(
-                added <= version or name not in datasets,
-                f"{name} belongs to format {added}, found it in {version}",
-            )
     sizes = _common_sizes(datasets)
     metadata = decode_metadata(datasets[schema.METADATA], version, custom)
     _check_sizes(sizes, metadata["spec"])

@@ -105,6 +105,8 @@ class RunFolder:
         kinds = {"run": str, "num_lanes": int, "description": dict}
         if {name: type(value) for name, value in content.items()} != kinds:
             raise RunFolderError(f"{path!r}: {_RUN} has entries that are unknown or missing.")
+        if not 1 <= content["num_lanes"] <= schema.MAX_GROUPS:
+            raise RunFolderError(f"{path!r} names {content['num_lanes']} groups of chains.")
         return cls(path, content["run"], content["num_lanes"], content["description"], arrays)
 
     @classmethod

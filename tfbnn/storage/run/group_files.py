@@ -51,31 +51,18 @@ class GroupWriter:
         last = self.checkpoint or _NOTHING
         remove_abandoned(group.folder)  # and segments beyond the last commit
         segments.remove(group.folder, len(last.lengths))
-        # `_rows` of the committed draws; None without committed draws.
-        self._kept_rows = None
-        if last.num_draws:
-            self._kept_rows = _rows(segments.read(group.folder, 0, last.digests[0].tobytes()))
 
     def append(self, draws: Array, statistics: Mapping[str, Array]) -> None:
         """Append draws for the next commit; they are copied.
 
         Args:
             draws: Draws [n, c, P], float32 or float64.
-            statistics: Dict name -> array [n, c, ...], with the same names in every call.
-
-        Raises:
-            ValueError: When shapes or dtypes do not match each other or those of earlier draws.
+            statistics: Dict name -> array [n, c, ...]. Names, dtypes and other dimensions are the
+                same in every call.
         """
         arrays = {schema.THETA: np.array(draws)}
         arrays |= {f"{_PREFIX}{name}": np.array(array) for name, array in statistics.items()}
-        _check_rows(arrays)
-        rows = _rows(arrays)
-        if self._kept_rows not in (None, rows):
-            raise ValueError(
-                f"draws and statistics must be like those before, {self._kept_rows}, found {rows}."
-            )
         if len(arrays[schema.THETA]):
-            self._kept_rows = rows
             self._waiting.append(arrays)
             self.waiting_bytes += sum(array.nbytes for array in arrays.values())
 
@@ -117,23 +104,6 @@ class GroupWriter:
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
         segments.check(self._group.folder, [digest.tobytes() for digest in checkpoint.digests])
         return checkpoint
-
-
-def _check_rows(arrays: Mapping[str, Array]) -> None:
-    shape, dtype = arrays[schema.THETA].shape, arrays[schema.THETA].dtype
-    if len(shape) != 3 or dtype not in (np.float32, np.float64):
-        raise ValueError(
-            f"draws must be float32 or float64 of shape [n, chains, parameters], found {dtype}, "
-            f"{list(shape)}."
-        )
-    for name, array in arrays.items():
-        if array.shape[:2] != shape[:2]:
-            raise ValueError(f"{name} must begin with {shape[:2]}, found {list(array.shape)}.")
-
-
-def _rows(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], str]]:
-    """Return the properties that all draws share: dict name -> (shape without draws, dtype)."""
-    return {name: (array.shape[1:], array.dtype.str) for name, array in arrays.items()}
 
 
 class GroupDraws(NamedTuple):

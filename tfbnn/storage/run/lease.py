@@ -18,7 +18,6 @@ from tfbnn.exceptions import RunFolderError, RunLockedError
 from tfbnn.system.atomic import StrPath, is_locked, lock, open_plainly
 
 _MAX_BYTES = 4096
-_BOOT_ID = "/proc/sys/kernel/random/boot_id"
 # Longer than `is_held` locks the file.
 _SECOND_TRY_SECONDS = 0.05
 
@@ -121,14 +120,10 @@ class Lease:
         self._is_released = True
 
 
-def _this_process() -> dict[str, str | int | None]:
-    boot_id = None
-    with contextlib.suppress(OSError), open(_BOOT_ID, encoding="ascii") as file:
-        boot_id = file.read().strip()
+def _this_process() -> dict[str, str | int]:
     return {
         "host": socket.gethostname(),
         "pid": os.getpid(),
-        "boot_id": boot_id,
         "since": datetime.now(UTC).isoformat(timespec="seconds"),
         "token": secrets.token_hex(16),
     }

@@ -156,7 +156,10 @@ def test_odd_mixings_and_signed_features_are_told(run, folder, inputs, words):
         (BLOCK + FIRST.replace('"xsec"', '"xsex"'), "no column 'xsex'. Did you mean 'xsec'"),
         (BLOCK + FIRST + "rows = {pid3 = 1}\n", "no column 'pid3'"),
         (BLOCK + FIRST + "rows = {pid1 = 5}\n", "No spectrum is left"),
-        (BLOCK + FIRST + "rows = {pid1 = [5]}\n", "rows must be a table of columns with a number or word each"),
+        (
+            BLOCK + FIRST + "rows = {pid1 = [5]}\n",
+            "rows must be a table of columns with a number or word each",
+        ),
         (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 5 times 2 results"),
         (BLOCK + FIRST.replace('"xsec"', '"log10(0 - xsec)"') + OF_FIRST, "No spectrum is left"),
         ('[results]\nfile = "r.dat"\ncolumns = ["xsec", "b"]\n' + FIRST, "has 1 words for 2"),

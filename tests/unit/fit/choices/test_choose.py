@@ -19,6 +19,7 @@ from tfbnn.likelihoods import Bernoulli, Gaussian, StudentT
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HalfCauchy, HalfNormal, HierarchicalNormal, Laplace, Normal, Uniform
 from tfbnn.run.options import FitOptions, Sampling
+from tfbnn.run.until import Until
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.priors import EarlierRows
@@ -201,16 +202,14 @@ def test_only_auto_is_auto(name):
 
 
 def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
-    """An older release had other defaults; what the user gave is compared, not taken."""
-    old = plain_spec([2, 4, 1], likelihood=Gaussian("learned", HalfCauchy(3.0)), dtype="float32")
-    begun = config_of_run(old, X, WIDE, num_burnin_steps=77)
-    said = [Choice(name, "", "") for name in ("prior", "parameterization", "scale_prior", *ALL)]
-    begun = replace(begun, kernel=kernel_to_json(HMC(num_leapfrog_steps=3)))
+    """A clock or a pilot may choose otherwise; what the user gave is compared, not taken."""
     asked = BayesianMLP([2, 4, 1], x_transform=None).spec, FitOptions()
-
+    begun = config_of_run(asked[0].closed(("log10",), ""), X, WIDE, num_burnin_steps=77)
+    said = [Choice(name, "", "") for name in ALL]
+    begun = replace(begun, kernel=kernel_to_json(HMC(num_leapfrog_steps=3)))
     everything = replace(begun, provenance=Provenance().stating(choices=tuple(said)))
     spec, options = as_begun(*asked, everything)
-    assert spec == old
+    assert spec == begun.spec
     assert (options.kernel, options.num_burnin_steps) == (HMC(num_leapfrog_steps=3), 77)
     assert options.pretraining is None
     # What is given here stays what it is.
@@ -289,3 +288,5 @@ def test_the_budget_grows_with_the_rows(num_rows, seconds):
     assert rules.budget(FitSizes(num_rows, 100)).seconds == seconds
     assert rules.budget(FitSizes(15_001, 100)) is None
     assert estimated_fit_seconds(BayesianMLP().asked, half, num_rows) == seconds / 2
+    brief = FitOptions(until=Until(score_change=0.01, max_seconds=20.0))
+    assert estimated_fit_seconds(BayesianMLP().asked, brief, num_rows) == 20.0
