@@ -10,6 +10,7 @@ from scipy import stats
 
 import tfbnn
 from tests.support import own_classes
+from tests.support.builders import synthetic_ensemble
 from tests.support.linear import linear_model
 from tests.support.own_classes import AsymmetricLaplace, Logistic, StudentTPrior, Triangle
 from tests.support.registries import FAMILIES
@@ -17,6 +18,7 @@ from tfbnn.cli import main
 from tfbnn.diagnostics.statistics import geyer_ess
 from tfbnn.engine.density.densities import noise_information
 from tfbnn.engine.density.fisher import prior_curvature
+from tfbnn.hep import Process
 from tfbnn.spec import likelihoods, priors
 from tfbnn.spec.own_densities import integrals
 
@@ -37,6 +39,15 @@ RUN = dict(
 def own_model(**settings):
     settings = {"prior": StudentTPrior(3.0, 0.7), "likelihood": AsymmetricLaplace()} | settings
     return tfbnn.BayesianMLP([2, 3, 1], **({"y_transform": "standardize"} | settings))
+
+
+def test_a_process_refuses_a_model_whose_folder_could_not_be_read(model):
+    settings = dict(unit="fb", energy=13000, inputs={"m": "MASS 1", "n": "NMIX 1 1"})
+    with pytest.raises(ValueError, match="StudentTPrior, because its folder holds no code"):
+        Process((1, 2), model, **settings)
+    other = tfbnn.BayesianMLP.from_ensemble(synthetic_ensemble())
+    with pytest.raises(ValueError, match="StudentTPrior, because its folder holds no code"):
+        Process((1, 2), other, errors={"pdf": model}, **settings)
 
 
 def skewed(skew):

@@ -123,7 +123,7 @@ def _check_folder(path: str) -> None:
 
 
 def _check_file(path: str, kind: OutputKind) -> None:
-    if os.path.isdir(path):
+    if os.path.isdir(path) or path.endswith(("/", os.sep)):
         raise ValueError(f"-o {path} cannot be written: it is a folder. Choose a file's name.")
     if ending_of(path) not in kind.endings:
         raise ValueError(

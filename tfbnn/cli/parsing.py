@@ -2,6 +2,7 @@
 
 import argparse
 import inspect
+import re
 import textwrap
 from collections.abc import Sequence
 from itertools import groupby, takewhile
@@ -28,6 +29,8 @@ class Parser(argparse.ArgumentParser):
 
     def __init__(self, **settings: Any):
         super().__init__(allow_abbrev=False, formatter_class=HelpFormatter, **settings)
+        # A pair of PDG codes, -1000024,1000022, is no option, as in Python 3.14.
+        self._negative_number_matcher = re.compile(r"-\.?\d")
 
     @property
     def commands(self) -> dict[str, "Parser"]:
@@ -85,6 +88,9 @@ def parse(parser: Parser, argv: Sequence[str]) -> argparse.Namespace:
         if not action.option_strings and action.nargs == "*":
             getattr(args, action.dest).extend(t for t in unknown if not t.startswith("-"))
             unknown = [text for text in unknown if text.startswith("-")]
+        if not action.option_strings and action.nargs == "?" and unknown:
+            if getattr(args, action.dest) is None and not unknown[0].startswith("-"):
+                setattr(args, action.dest, unknown.pop(0))
     if unknown:
         command.error(
             f"unexpected argument {unknown[0]!r}. Separate the entries of a list by commas."

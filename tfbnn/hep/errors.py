@@ -10,6 +10,19 @@ from tfbnn.fit.model import SampledNetwork
 from tfbnn.system.arrays import Array
 
 
+class PointError(ValueError):
+    """Error at one of several points.
+
+    Attributes:
+        before, after: Parts of the message before and after the position.
+        point: Index of the point, from 0.
+    """
+
+    def __init__(self, before: str, point: int, after: str) -> None:
+        super().__init__(f"{before} at point {point} (the first is 0){after}")
+        self.before, self.point, self.after = before, point, after
+
+
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
     """Check relative errors, a dict name -> number, (down, up), or values per point.
 
@@ -63,8 +76,6 @@ def _of_points(name: str, value: Any, num_points: int | None) -> Array:
         )
     bad = np.flatnonzero(~((array >= 0) & np.isfinite(array)).all(axis=1))
     if len(bad):
-        raise ValueError(
-            f"The error {name!r} must be >= 0 and finite, received {array[bad[0]].tolist()} at "
-            f"point {bad[0]} (the first is 0). It is relative: 0.05 for 5 %."
-        )
+        found = f"The error {name!r} must be >= 0 and finite, received {array[bad[0]].tolist()}"
+        raise PointError(found, int(bad[0]), ". It is relative: 0.05 for 5 %.")
     return array

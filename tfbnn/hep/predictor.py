@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tfbnn.data.frames import column_names, plain_frame, select_columns
+from tfbnn.data.frames import column_names, plain_frame, refuse_other_order, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
@@ -57,6 +57,8 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
         raise ValueError(f"points have no column {wanted}. Add it, or leave processes out.")
     names = tuple(dict.fromkeys(source.values()))
     if isinstance(points, Mapping):
+        for name in names[1:]:
+            refuse_other_order(points[names[0]], points[name], name, names[0])
         columns = [np.atleast_1d(as_float_array(points[name], name)) for name in names]
         if len({column.shape for column in columns}) != 1 or columns[0].ndim != 1:
             found = ", ".join(f"{name} {list(c.shape)}" for name, c in zip(names, columns))
@@ -350,6 +352,8 @@ class CrossSectionPredictor:
         if not chosen:
             raise ValueError("processes must name at least one process, received none.")
         parameters = parameter_columns(points, _places_of(chosen))
+        for name, error in errors.items() if isinstance(errors, Mapping) else ():
+            refuse_other_order(points, error, f"error {name!r}", "points")
         return self._cross_sections(chosen, parameters, errors)
 
     def _cross_sections(

@@ -20,7 +20,7 @@ from tfbnn.data.validation import (
     check_number,
 )
 from tfbnn.fit.model import SampledNetwork
-from tfbnn.hep.errors import check_errors
+from tfbnn.hep.errors import PointError, check_errors
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import (
     Input,
@@ -144,6 +144,13 @@ class Process:
                 f"model must be a BayesianMLP or BayesianModel, received {type(self.model).__name__}."
             )
         inputs, errors = check_inputs(self.inputs), check_errors(self.errors)
+        sides = (side for sides in errors.values() for side in sides)
+        for model in (self.model, *(side for side in sides if isinstance(side, SampledNetwork))):
+            if own := model.spec.own_names:
+                raise ValueError(
+                    f"A process cannot have a model with {own[0]}, because its folder holds no code. Fit the "
+                    "model with classes of tfbnn."
+                )
         target = _checked_target(self.target, inputs)
         columns = features_among(inputs, filter(None, [target]))
         features = features_of("A process", self.model, inputs, columns)
@@ -213,16 +220,16 @@ class Process:
             parameters: Dict name -> [N] of all `places`.
 
         Raises:
-            ValueError: For a point at which an input of the model is not finite.
+            PointError: For a point at which an input of the model is not finite.
         """
         found = input_values(self.inputs, parameters)
         for name in self.features:
             one, bad = self.inputs[name], np.flatnonzero(~np.isfinite(found[name]))
             if len(bad) and isinstance(one, Expression):
                 used = ", ".join(f"{part} = {found[part][bad[0]]:g}" for part in one.names)
-                raise ValueError(
-                    f"{name} = {one.text} is not finite at point {bad[0]} (the first is 0), where {used}. "
-                    "Leave such points out."
+                found_there = f"{name} = {one.text} is not finite"
+                raise PointError(
+                    found_there, int(bad[0]), f", where {used}. Leave such points out."
                 )
         return found
 
@@ -240,10 +247,9 @@ class Process:
                 axis=0
             )
             if not rises.all():
-                raise ValueError(
-                    f"The target {self.target.text!r} gives no cross section at point "
-                    f"{np.argmin(rises)} (the first is 0). Leave out points where what it uses is not above 0."
-                )
+                found = f"The target {self.target.text!r} gives no cross section"
+                advice = ". Leave out points where what it uses is not above 0."
+                raise PointError(found, int(np.argmin(rises)), advice)
         return predicted * FB[self.unit]
 
     def relative_errors(self, name: str, values: Mapping[str, Array], num_points: int) -> Array:

@@ -180,20 +180,21 @@ def write_processes(
     _check_folder(folder, new, existing)
     check_together(processes)
     os.makedirs(folder, exist_ok=True)
-    if existing not in ("add", "update"):
-        _replace(folder, processes)
-        return
-    with _alone(folder):
+    keeps = existing in ("add", "update")
+    with _alone(folder, needed=keeps):
         _check_folder(folder, new, existing)
-        there = read_processes(folder) if _has_index(folder) else {}
+        there = read_processes(folder) if keeps and _has_index(folder) else {}
         together = [*(there | new).values()]
         check_together(together)
         _replace(folder, together)
 
 
 @contextlib.contextmanager
-def _alone(folder: str) -> Iterator[None]:
-    """Lock a folder during an update of its processes: concurrent updates could be lost."""
+def _alone(folder: str, needed: bool) -> Iterator[None]:
+    """Lock a folder while its processes are written: concurrent writes could lose some.
+
+    If the lock is not needed, go on without it where files cannot be locked.
+    """
     path = os.path.join(folder, _LOCK)
     try:
         handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
@@ -203,12 +204,13 @@ def _alone(folder: str) -> Iterator[None]:
         try:
             lock(handle, wait=True)
         except OSError as error:
-            raise OSError(
-                error.errno,
-                f"processes cannot be added where files cannot be locked ({error}): write all of them "
-                "at once, by existing='replace', or choose a folder on another file system",
-                path,
-            ) from error
+            if needed:
+                raise OSError(
+                    error.errno,
+                    f"processes cannot be added where files cannot be locked ({error}): write all of them "
+                    "at once, by existing='replace', or choose a folder on another file system",
+                    path,
+                ) from error
         yield
 
 

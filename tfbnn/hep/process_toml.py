@@ -121,9 +121,13 @@ def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
     results, entries = content.pop("results", None), content.pop("process", None)
     if not (isinstance(entries, list) and entries and all(isinstance(e, dict) for e in entries)):
         raise ValueError(f"{path} describes no process. Begin each with a line [[process]].")
-    return results, [
-        (f"{path}, process {number}", content | entry) for number, entry in enumerate(entries, 1)
-    ]
+    found = []
+    for number, entry in enumerate(entries, 1):
+        both = content | entry
+        if all(isinstance(part.get("errors"), dict) for part in (content, entry)):
+            both["errors"] = content["errors"] | entry["errors"]
+        found.append((f"{path}, process {number}", both))
+    return results, found
 
 
 @contextlib.contextmanager

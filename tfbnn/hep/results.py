@@ -120,8 +120,16 @@ def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
     """Return a function that reads each process's rows of a spectrum from the spectrum's block."""
 
     def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
-        rows = [dict(zip(results.columns, words)) for words in read_rows(text, results.block)]
-        return chosen_rows(rows, wanted)
+        try:
+            lines = read_rows(text, results.block)
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        if odd := [words for words in lines if len(words) != len(results.columns)]:
+            raise ValueError(
+                f"{name} has {len(odd[0])} words in a line of block {results.block} for "
+                f"{len(results.columns)} columns. Name all of them in [results]."
+            )
+        return chosen_rows([dict(zip(results.columns, words)) for words in lines], wanted)
 
     return rows_of
 

@@ -19,8 +19,8 @@ _HEADERS = re.compile(rf"^[ \t]*{_HEADER.pattern}", re.IGNORECASE | re.MULTILINE
 SPECTRUM_ENDINGS = (".slha", ".slha1", ".slha2", ".lha", ".spc")
 # First words of section headers, in capitals.
 SECTIONS = ("BLOCK", "DECAY", "XSECTION")
-# Block of the spectrum program; entries 3 are its warnings, entries 4 its errors.
-_PROGRAM, _WARNING, _ERROR = "SPINFO", "3", "4"
+# Block of the spectrum program; entry 1 is its name, entries 3 are its warnings, entries 4 its errors.
+_PROGRAM, _NAME, _WARNING, _ERROR = "SPINFO", "1", "3", "4"
 # Fortran's 1.5D+02, and 1.000-102 without a letter for exponents of three digits.
 _FORTRAN = re.compile(
     r"(?P<digits>[+-]?([0-9]+\.?[0-9]*|\.[0-9]+))([dD](?=[+-]?[0-9])|(?=[+-][0-9]{3}))"
@@ -103,18 +103,28 @@ def read_places(text: str, places: Mapping[str, Place]) -> dict[str, float]:
 def spectra_in(text: str) -> list[str]:
     """Split a text into its spectra.
 
-    Each spectrum begins with the block that is first in the text, and has exactly one block MASS.
-    A text that cannot be split in this way is returned whole.
+    Each spectrum begins with the block that is first in the text, and has exactly one block MASS, or
+    none where the spectrum program names itself and an error. A text that cannot be split in this
+    way is returned whole.
     """
     headers = list(_HEADERS.finditer(text))
     blocks = [header["name"].upper() for header in headers]
     starts = [header.start() for header, name in zip(headers, blocks) if name == blocks[0]][1:]
     ends = [*starts, len(text)]
     masses = [header.start() for header, name in zip(headers, blocks) if name == "MASS"]
-    begins = [0, *starts]
-    if any(sum(begin <= mass < end for mass in masses) != 1 for begin, end in zip(begins, ends)):
-        return [text]
-    return [text[begin:end] for begin, end in zip(begins, ends)]
+    pieces = []
+    for begin, end in zip([0, *starts], ends):
+        pieces.append(text[begin:end])
+        count = sum(begin <= mass < end for mass in masses)
+        if count != 1 and (count or not _has_failed(pieces[-1])):
+            return [text]
+    return pieces
+
+
+def _has_failed(text: str) -> bool:
+    """Return whether a spectrum program says its name and an error."""
+    codes = {words[0] for words in read_rows(text, _PROGRAM)}
+    return {_NAME, _ERROR} <= codes
 
 
 def read_rows(text: str, block: str) -> list[list[str]]:

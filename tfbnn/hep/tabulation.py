@@ -1,6 +1,7 @@
 """Tables for fits, made from SLHA spectra and the results of cross-section calculations."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -8,6 +9,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import Input, features_among, input_text, input_values, places_of, unit_of
 from tfbnn.hep.results import (
@@ -139,7 +141,10 @@ def tabulate(
         each = zip(places_of_each, needed_of_each, rows, found, left_out)
         for own, needed, mine, points, reasons in each:
             try:
-                parameters = read_places(text, own) if together is None else together
+                with warnings.catch_warnings():
+                    # The first reading has repeated the warnings of the spectrum program.
+                    warnings.simplefilter("ignore", DataWarning)
+                    parameters = read_places(text, own) if together is None else together
                 points[name] = parameters, _result_of(mine, needed)
             except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1
@@ -200,7 +205,9 @@ def _tabulated(
     """Build the table of a process from its parameters and results, dict name -> [N]."""
     columns: dict[str, Array] = {}
     if names:
-        values = input_values(one.inputs, values)
+        # Columns of the results take precedence over inputs of the same name.
+        inputs = {name: item for name, item in one.inputs.items() if name not in one.results}
+        values = input_values(inputs, values)
         columns = {name: values[name] for name in one.features}
         for name, target in one.targets.items():
             columns[name] = np.broadcast_to(target(values), (len(names),))

@@ -47,6 +47,7 @@ def contents(folder):
         ("predict named.h5 points.csv -o linked/lane-000/out.csv", "run folder"),
         ("predict named.h5 points.csv -o absent/out.csv", "absent"),
         ("predict named.h5 points.csv -o .", "is a folder"),
+        ("predict named.h5 points.csv -o absent/", "is a folder"),
         (f"{FIT} -o rows.csv", "would overwrite"),
         (f"{FIT} -o soft.csv", "would overwrite"),
         (f"{FIT} -o new.csv", ".h5"),

@@ -5,11 +5,17 @@ import argparse
 import pytest
 
 from tests.support.commands import check_refusal
-from tfbnn.cli.parsing import HelpFormatter
+from tfbnn.cli.app import parsers
+from tfbnn.cli.parsing import HelpFormatter, parse
 
 AUTO = "fit rows.csv --target y"
 GOES = ["--prior-scale goes with --prior normal"]
 FIT = f"{AUTO} --layers 3"
+
+
+def test_rows_may_follow_an_option():
+    found = parse(parsers()[0], ["plot", "m.h5", "-o", "figures", "rows.csv"])
+    assert (found.model, found.data, found.output) == ("m.h5", "rows.csv", "figures")
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import tfbnn
 from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM
 from tfbnn import BayesianMLP, ModelFileError
 from tfbnn.data.transforms import Pipeline
-from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
+from tfbnn.hep import Calculation, CrossSectionPredictor, Process, process_folder, write_processes
 from tfbnn.hep.process import FB
 
 
@@ -55,6 +55,23 @@ def test_of_many_who_add_at_the_same_time_none_is_lost(folder, processes):
     found = list(CrossSectionPredictor(folder).processes)
     assert sorted(found) == sorted([NEUTRALINOS, CHARGINO, *(one.pids for one in new)])
     assert len(list(folder.glob("*.h5"))) == len(found)
+
+
+def test_a_write_waits_for_another_that_adds(tmp_path, processes, monkeypatch):
+    """Otherwise "refuse" would remove what was added after its look at the folder."""
+    original, waiting = process_folder._replace, []
+
+    def replace_later(folder, new):
+        if not waiting:
+            waiting.append(pool.submit(write_processes, folder, processes[1:], existing="refuse"))
+        original(folder, new)
+
+    monkeypatch.setattr(process_folder, "_replace", replace_later)
+    with ThreadPoolExecutor(1) as pool:
+        write_processes(tmp_path / "f", processes[:1], existing="add")
+        with pytest.raises(FileExistsError):
+            waiting[0].result()
+    assert list(CrossSectionPredictor(tmp_path / "f").processes) == [NEUTRALINOS]
 
 
 @pytest.mark.parametrize("existing", ["refuse", "add", "update", "replace"])

@@ -44,6 +44,12 @@ def test_what_stands_first_holds_for_all(folder):
     assert first.inputs == second.inputs
 
 
+def test_errors_of_a_process_join_those_of_all(folder):
+    text = f"errors = {{scale = 0.1, pdf = 0.03}}\n{DEFAULTS}{PROCESS}errors.scale = 0.2\n"
+    (process,) = read(folder, text)
+    assert process.errors == {"scale": (0.2, 0.2), "pdf": (0.03, 0.03)}
+
+
 @pytest.mark.parametrize(
     "more, message",
     [

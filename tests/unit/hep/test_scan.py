@@ -55,6 +55,14 @@ def test_frames_and_dicts_are_alike(predictor):
     np.testing.assert_allclose(point.central, expected.central[:1], rtol=1e-6)
 
 
+def test_rows_in_another_order_are_refused(predictor):
+    frame = pd.DataFrame(POINTS)
+    with pytest.raises(ValueError, match="error 'pdf' has the index of points in another order"):
+        predictor.predict(frame, errors={"pdf": frame["m"].abs()[::-1]})
+    with pytest.raises(ValueError, match="n11 has the index of m in another order"):
+        predictor.predict({**frame, "m": frame["m"][::-1]})
+
+
 def test_masses_below_zero_are_told_where_the_fit_had_none(processes, tmp_path):
     ensemble = synthetic_ensemble(feature_names=("m", "n11"))
     seen = ensemble.training_inputs

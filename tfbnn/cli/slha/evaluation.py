@@ -36,6 +36,7 @@ from tfbnn.cli.slha.points import (
 from tfbnn.data.numbers import is_number
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
+from tfbnn.hep.errors import PointError
 from tfbnn.hep.predictor import CrossSectionPredictor, CrossSections
 from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
@@ -133,7 +134,6 @@ def run(args: argparse.Namespace) -> int:
     if args.write is not None:  # checked before any work is done
         check_calculations(processes)
         copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
-        # All spectra are read before any copy is written. Otherwise copies of some would block a repeat.
         read = [*batches]
         if inner := [name for names, *_ in read for name in names if name not in copies]:
             raise ValueError(
@@ -144,12 +144,13 @@ def run(args: argparse.Namespace) -> int:
     shown = _NETWORK | (_OTHERS if with_others else {}) | {"trust": "trust"}
     columns, records = ["point", "pid1", "pid2", "energy_GeV", *shown], []
     num_points, num_strangers, untrusted = 0, 0, []
+    to_copy: list[tuple[dict[str, str], CrossSections]] = []
     is_table = args.output is not None or not (args.json or args.write is not None)
     with ExitStack() as stack:
         write = stack.enter_context(written_table(args.output, columns)) if is_table else None
-        for names, inputs, of_points in batches:
-            began = time.perf_counter()
-            sections = predictor.predict(inputs, errors=of_points)
+        for batch in batches:
+            names, began = batch[0], time.perf_counter()
+            sections = predicted(predictor, batch)
             seconds += time.perf_counter() - began
             num_points += len(names)
             is_outside = np.any(sections.trust == OUTSIDE, axis=1)
@@ -161,10 +162,12 @@ def run(args: argparse.Namespace) -> int:
             if args.json:
                 records += _records_of(columns, points, values)
             if copies:
-                paths = {name: copies[name] for name in names}
-                num_strangers += _write_copies(paths, processes, sections, with_others)
+                to_copy.append(({name: copies[name] for name in names}, sections))
         if not num_points:
             raise ValueError("No point is left. Repair the spectra.")
+        # All points are predicted before any copy is written, which would block a repeat.
+        for paths, sections in to_copy:
+            num_strangers += _write_copies(paths, processes, sections, with_others)
     if args.json:
         print_json({"cross_sections": records, "cite": _citations(processes)})
     number = num_points * len(processes)
@@ -205,6 +208,15 @@ def open_points(
     if args.table is None:
         return predictor, spectra, of_spectra(predictor, spectra, errors, args.skip_bad)
     return predictor, spectra, of_table(predictor, args.table, args.id_column, errors)
+
+
+def predicted(predictor: CrossSectionPredictor, batch: Batch) -> CrossSections:
+    """Predict the points of a batch; an error at a point has its name."""
+    names, inputs, errors = batch
+    try:
+        return predictor.predict(inputs, errors=errors)
+    except PointError as error:
+        raise ValueError(f"{error.before} at {names[error.point]}{error.after}") from error
 
 
 def _check_arguments(args: argparse.Namespace) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 from tfbnn.cli.console import DONE, say
 from tfbnn.cli.outputs import written_table
-from tfbnn.cli.slha.evaluation import PointsOptions, open_points
+from tfbnn.cli.slha.evaluation import PointsOptions, open_points, predicted
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.data.validation import check_integer
 from tfbnn.diagnostics.wording import counted
@@ -41,8 +41,8 @@ def run(args: argparse.Namespace) -> int:
     predictor, _, batches = open_points(args, {})
     names: list[str] = []
     found: list[Array] = []
-    for some, inputs, _ in batches:
-        sections = predictor.predict(inputs)
+    for batch in batches:
+        some, sections = batch[0], predicted(predictor, batch)
         width = 0.5 * (sections.err_down + sections.err_up) / np.abs(sections.central)
         width = np.where(sections.trust > OUTSIDE, width, -np.inf)
         indices = np.argmax(width, axis=1)

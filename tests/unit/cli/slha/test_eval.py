@@ -2,16 +2,26 @@
 
 import json
 import os
+from dataclasses import replace
 
 import numpy as np
 import pyslha
 import pytest
 
+from tests.support.builders import synthetic_ensemble
 from tests.support.commands import check_refusal
-from tests.support.cross_sections import CHARGINO, NEUTRALINOS, SPECTRUM, made_up_processes
+from tests.support.cross_sections import (
+    CHARGINO,
+    MASS,
+    MIXING,
+    NEUTRALINOS,
+    SPECTRUM,
+    made_up_processes,
+)
 from tests.support.without_tensorflow import commands_without_tensorflow
 from tfbnn.cli.slha.points import write_text
 from tfbnn.data.tables import read_table
+from tfbnn.fit.model import BayesianMLP
 from tfbnn.hep import Calculation, CrossSectionPredictor, Process, write_processes
 
 MASSES = (-2.5, -1.0, 3.0)
@@ -208,6 +218,32 @@ def test_a_bad_spectrum_is_found_before_any_copy_is_written(run, folder, monkeyp
     check_refusal(run(command), "last/z.slha", "--skip-bad")
     assert run(f"{command} --skip-bad")[0] == 0
     assert [path.name for path in (folder / "last_copies").iterdir()] == ["a.slha"]
+
+
+def test_a_point_that_cannot_be_predicted_is_named(run, folder, monkeypatch):
+    monkeypatch.setattr("tfbnn.cli.slha.points._AT_ONCE", 1)
+    (folder / "bad.csv").write_text(TABLE.replace("0.2", "-0.2"))
+    options = "gauginos --table bad.csv --id name"
+    message = (
+        "The error 'pdf' must be >= 0 and finite, received [-0.2, -0.2] at p 2. It is relative"
+    )
+    check_refusal(run(f"slha eval {options} --error pdf=pdf_rel -o bad_out.csv"), message)
+    first = made_up_processes()[0]
+    inputs = {"n11": MIXING, "m": "abs(mass) - 2", "mass": MASS, "h": "log(m)"}
+    model = BayesianMLP.from_ensemble(synthetic_ensemble(feature_names=("h", "n11")))
+    write_processes(
+        folder / "logs", [replace(first, model=model, inputs=inputs, calculation=Calculation(1))]
+    )
+    for command in ("eval logs spectra -w log_copies", "next logs spectra"):
+        check_refusal(
+            run(f"slha {command}"), "h = log(m) is not finite at spectra/1.slha, where m = -1."
+        )
+    assert not any((folder / "log_copies").iterdir())
+
+
+def test_a_pair_may_begin_with_an_antiparticle(run, folder):
+    code, out, _ = run("slha eval gauginos spectra/0.slha --process -1000024,1000022")
+    assert code == 0 and [line.split(",")[1] for line in out.splitlines()[1:]] == ["-1000024"]
 
 
 @pytest.mark.parametrize("before", [None, "older"])

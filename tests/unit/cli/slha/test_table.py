@@ -136,6 +136,38 @@ def test_odd_mixings_and_signed_features_are_told(run, folder, inputs, words):
     assert code == 0 and words in err
 
 
+def test_a_failed_spectrum_among_many_takes_no_other_with_it(run, folder):
+    texts = [(folder / "spectra" / f"p{number}.slha").read_text() for number in range(2)]
+    texts.insert(1, "BLOCK SPINFO\n  1  program\n  4  no masses\n")
+    (folder / "many.slha").write_text("".join(texts))
+    code, _, err = run("slha table many.slha block.toml -o table.csv")
+    assert code == 0 and "Wrote 2 rows" in err and "left out 1: The spectrum program calls" in err
+    check_first(folder / "table.csv")
+
+
+@pytest.mark.parametrize("place", ["LOWEST 1", "LOWEST:1", "9*LOWEST:1"])
+def test_columns_of_results_take_precedence_over_inputs(run, folder, place):
+    for path in folder.glob("spectra/*"):
+        path.write_text(path.read_text() + "BLOCK LOWEST\n  1  2.5\n")
+    inputs = f'inputs = {{m = "MASS 1000022", pdf = "{place}", low = "log(LOWEST:1)"}}\n'
+    first = FIRST.replace(INPUTS, inputs).replace('"xsec"', '"xsec / pdf"')
+    (folder / "d.toml").write_text(BLOCK + first + OF_FIRST)
+    assert run("slha table spectra d.toml -o table.csv")[0] == 0
+    table = read_table(folder / "table.csv", ["target", "low"])
+    np.testing.assert_allclose(table.values[0], [3 / 0.02, np.log(2.5)])
+
+
+def test_a_warning_of_a_spectrum_is_told_once(run, folder):
+    for path in folder.glob("spectra/*"):
+        path.write_text(path.read_text().replace("1   a message", "3   odd"))
+    lacking = SECOND.replace('m = "MASS 1000022"', 'other = "MASS 7"')
+    (folder / "d.toml").write_text(BLOCK + FIRST + OF_FIRST + lacking)
+    with open(folder / "spectra" / "p9.slha", "w") as file:
+        file.write(SPECTRUM.format(code=1, mass=7, n12=0.8, xsec=3).replace("1000022  7", "7  7"))
+    _, _, err = run("slha table spectra d.toml -o tables")
+    assert "5 times: The spectrum program warns" in err
+
+
 @pytest.mark.parametrize(
     "text, message",
     [
@@ -159,6 +191,10 @@ def test_odd_mixings_and_signed_features_are_told(run, folder, inputs, words):
         (
             BLOCK + FIRST + "rows = {pid1 = [5]}\n",
             "rows must be a table of columns with a number or word each",
+        ),
+        (
+            BLOCK.replace(', "pdf"', "") + FIRST,
+            "p0.slha has 4 words in a line of block RESULT for 3",
         ),
         (BLOCK + FIRST, "No spectrum is left for (1000022, 1000022): 5 times 2 results"),
         (BLOCK + FIRST.replace('"xsec"', '"log10(0 - xsec)"') + OF_FIRST, "No spectrum is left"),
