@@ -56,13 +56,13 @@ def _figures(
 ) -> Iterator[tuple[str, Any]]:
     """Yield (name, figure) of all figures that can be drawn."""
     from tfbnn import plots
+    from tfbnn.plots.slicing import why_no_slices
 
     ensemble, (x, y, noise) = model.posterior, rows or (None, None, None)
     known = as_argument(ensemble.spec, noise)
     if ensemble.no_chains is None:
         yield "convergence", plots.plot_convergence(model)
-    ranges = ensemble.training_inputs
-    if (ranges.high > ranges.low).any():
+    if why_no_slices(ensemble) is None:
         yield "slices", plots.plot_slices(model, x, y, **known)
     if known_relevance(ensemble) is not None:
         yield "relevance", plots.plot_relevance(model)

@@ -34,7 +34,7 @@ def plain_frame(value: Any, what: str) -> Any:
         raise TypeError(
             f"{what} must be a data frame, received a LazyFrame. Pass {what}.collect()."
         )
-    if type(value).__module__.partition(".")[0] != "pyarrow" or not hasattr(value, "column_names"):
+    if _labels_of(value) == "columns" or not hasattr(value, "column_names"):
         return value
     from tfbnn.data.array_files import from_arrow
 
@@ -49,6 +49,12 @@ def plain_frame(value: Any, what: str) -> Any:
         columns[name] = column
     is_category = {field.name for field in value.schema if hasattr(field.type, "index_type")}
     return Table.of_columns(columns, is_category)
+
+
+def _labels_of(value: Any) -> str:
+    """Return the attribute with the names of columns; `columns` of pyarrow are the data."""
+    is_of_arrow = type(value).__module__.partition(".")[0] == "pyarrow"
+    return "column_names" if is_of_arrow else "columns"
 
 
 def rows_of(values: Any, rows: slice) -> Any:
@@ -79,7 +85,7 @@ def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> No
 
 def column_names(value: Any) -> tuple[str, ...] | None:
     """Return the column names of a data frame as strings, or None for anything without names."""
-    columns = getattr(value, "columns", None)
+    columns = getattr(value, _labels_of(value), None)
     if columns is None or callable(columns):
         return None
     return tuple(str(column) for column in columns)
@@ -128,6 +134,15 @@ def select_columns(
     return value[[labels[index] for index in indices]]
 
 
+def in_order_of(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
+    """Return the columns of a frame in the order of these names if it has just these, else the value."""
+    value = plain_frame(value, what)
+    names = column_names(value)
+    if names is None or expected is None or sorted(names) != sorted(expected):
+        return value
+    return select_columns(value, expected, what)
+
+
 def targets_in_order(
     y: Any, noise_scale: Any, expected: tuple[str, ...] | None, name: str
 ) -> tuple[Any, Any]:
@@ -143,7 +158,7 @@ def targets_in_order(
     y, noise_scale = plain_frame(y, f"{name}y"), plain_frame(noise_scale, f"{name}noise_scale")
     names = column_names(y)
     if names is None:
-        return y, noise_scale
+        return y, in_order_of(noise_scale, expected, f"{name}noise_scale")
     order = _in_order(names, expected)
     y = select_columns(y, order, f"{name}y")
     noise_names = column_names(noise_scale)
@@ -184,7 +199,7 @@ def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str
     Numbers are not names, because pandas numbers columns without names; nor are the names of arrays
     in files and graphs. The names are in the order of `targets_in_order`.
     """
-    labels = getattr(y, "columns", None)
+    labels = getattr(y, _labels_of(y), None)
     if labels is None and hasattr(y, "to_numpy"):
         labels = [getattr(y, "name", None)]
     names = [] if labels is None or callable(labels) else list(labels)

@@ -211,23 +211,31 @@ class Pipeline:
             t = step.inverse(t)
         return t
 
-    def mean_of_normal(self, t: Array, scale: Array) -> Array | None:
-        """Compute the mean of `inverse(t + noise)` over normal noise of these standard deviations.
+    def moments_of_normal(self, t: Array, scale: Array) -> tuple[Array, Array] | None:
+        """Compute mean and standard deviation of `inverse(t + noise)` over normal noise.
 
-        The mean has a closed form with at most one logarithm; otherwise None is returned.
+        They have a closed form with at most one logarithm; otherwise None is returned.
+
+        Args:
+            t: Values on the scale the network sees.
+            scale: Standard deviations of the noise, broadcastable to `t`.
         """
-        spread: Array | None = np.broadcast_to(scale, t.shape)
+        spread: Array = np.broadcast_to(scale, t.shape)
+        is_normal = True
         for step in reversed(self.steps):
             if isinstance(step, Log10):
-                if spread is None:
+                if not is_normal:
                     return None
-                # exp(u) has the mean exp(v / 2) for normal u of variance v.
-                with np.errstate(over="ignore"):  # infinity is the answer, as in `Log10.inverse`
-                    t, spread = t + 0.5 * np.log(10.0) * np.square(spread), None
-            elif spread is not None:
+                # exp(u) has the mean exp(v / 2) for normal u of variance v, times sqrt(exp(v) - 1) the
+                # standard deviation.
+                with np.errstate(over="ignore", invalid="ignore"):  # infinite as in `Log10.inverse`
+                    t = step.inverse(t + 0.5 * np.log(10.0) * np.square(spread))
+                    spread = t * np.sqrt(np.expm1(np.square(np.log(10.0) * spread)))
+                is_normal = False
+            else:
                 spread = spread / np.abs(step.derivative(spread))
-            t = step.inverse(t)
-        return t
+                t = step.inverse(t)
+        return t, spread
 
     def derivative(self, y: Array) -> Array:
         """Compute d forward(y) / dy, elementwise, at `y` in original units."""

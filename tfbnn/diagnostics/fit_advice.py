@@ -22,7 +22,7 @@ from tfbnn.diagnostics.fit_check import (
     pulled,
 )
 from tfbnn.diagnostics.problem import Problem, Remedy, Severity, verdict_of
-from tfbnn.diagnostics.verdict import nominal
+from tfbnn.diagnostics.verdict import Predictions, nominal
 from tfbnn.diagnostics.wording import percent, shown
 
 _COVERAGE_LIMIT = 0.1
@@ -45,7 +45,7 @@ _LEARN_NOISE = Remedy(
     "check the noise, or use likelihood=Gaussian('learned'), which adds the missing noise"
 )
 _SCATTER = Remedy(
-    "likelihood=NegativeBinomial(), which learns how far rates scatter, or inputs that explain it"
+    "likelihood=NegativeBinomial(), unless it is in use, or inputs that explain how rates scatter"
 )
 _LESS_SCATTER = Remedy("longer chains, or likelihood=Poisson(), whose counts scatter least")
 # Standard errors by which the variance of counts has to be above that of the likelihood.
@@ -85,17 +85,27 @@ def find_effects(fit: FitCheck) -> Iterator[Problem]:
         )
     # Rows that calibrated nothing decide, if there are enough of them.
     if found.ok is False:
-        is_wide = max((found.coverage[k] - nominal(k) for k in (1, 2)), key=abs) > 0
-        name = f" of {shown(found.target)}" if found.target else ""
-        yield Problem(
-            f"The error bars{name} are too {'wide' if is_wide else 'narrow'} on {found.num_rows} "
-            f"{found.source}",
-            _remedy_of_bars(rows, is_wide, found.is_calibrated),
-            why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
-        )
+        yield _wrong_bars(rows, found)
     elif found.ok is None and not fit.is_calibrated:
         yield from _wrong_coverage(rows, found.why)
     yield from _little_explained(rows)
+
+
+def _wrong_bars(rows: RowsCheck | None, found: Predictions) -> Problem:
+    name = f" of {shown(found.target)}" if found.target else ""
+    on = f"on {found.num_rows} {found.source}"
+    if found.shares_hold and not _is_of_counts(rows):
+        return Problem(
+            f"Targets{name} are distributed otherwise than predicted {on}, though 1 and 2 sigma hold",
+            _CALIBRATE,
+            why=f"{found.text}. They are skewed, or shifted from the mean.",
+        )
+    is_wide = max((found.coverage[k] - nominal(k) for k in (1, 2)), key=abs) > 0
+    return Problem(
+        f"The error bars{name} are too {'wide' if is_wide else 'narrow'} {on}",
+        _remedy_of_bars(rows, is_wide, found.is_calibrated),
+        why=f"{found.text}. {_WIDE if is_wide else _NARROW_BARS}",
+    )
 
 
 def _is_of_counts(rows: RowsCheck | None) -> bool:
@@ -134,9 +144,7 @@ def _remedy_of_bars(rows: RowsCheck | None, is_wide: bool, is_calibrated: bool) 
 def _scatter(rows: NumbersCheck) -> Iterator[Problem]:
     """Yield counts that scatter more than their likelihood allows."""
     for target in rows.targets:
-        # For Poisson counts the variance of a row's squared pull is 2 plus one over their mean.
-        error = np.sqrt((2.0 + 1.0 / target.noise**2) / rows.num_rows)
-        if target.pull_width**2 > 1.0 + _SCATTERED * error:
+        if target.pull_width**2 > 1.0 + _SCATTERED * target.chance:
             yield Problem(
                 f"Counts of {shown(target.name)} scatter more than the likelihood allows: their variance "
                 f"around the rates is {target.pull_width**2:.2g} times as large",
@@ -156,7 +164,7 @@ def _wrong_noise(rows: RowsCheck | None) -> Iterator[Problem]:
     given, units = _GIVEN_NOISE[rows.noise]
     for target in rows.targets:
         name = shown(target.name)
-        severity = Severity.ERROR_BARS if target.r2 >= 0.5 else Severity.MEANS
+        severity = Severity.MEANS if target.r2 < 0.5 else Severity.ERROR_BARS
         # If the network follows the rows closely, the residuals are too small by its spread.
         expected = float(np.hypot(target.residual, target.spread))
         if target.residual > _NOISE_RATIO * target.noise:
@@ -210,7 +218,7 @@ def _explained(rows: RowsCheck | None) -> str:
         return ""
     if isinstance(rows, ClassesCheck):
         return f" (accuracy {percent(rows.accuracy)})"
-    return f" (R2 {min(target.r2 for target in rows.targets):.2g})"
+    return f" (R2 {np.fmin.reduce([target.r2 for target in rows.targets]):.2g})"
 
 
 def _wrong_coverage(rows: RowsCheck | None, reason: str) -> Iterator[Problem]:
@@ -252,7 +260,8 @@ def _little_explained(rows: RowsCheck | None) -> Iterator[Problem]:
             Severity.NOTHING,
             why="The inputs may not tell the classes apart.",
         )
-    for target in sorted(_targets(rows), key=lambda target: target.r2)[:1]:
+    varying = [target for target in _targets(rows) if not np.isnan(target.r2)]
+    for target in sorted(varying, key=lambda target: target.r2)[:1]:
         if target.r2 < -_LITTLE:
             yield Problem(
                 f"The predictions of {shown(target.name)} are worse than its mean (R2 {target.r2:.2g})",

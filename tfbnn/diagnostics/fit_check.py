@@ -24,10 +24,11 @@ class TargetCheck:
     Attributes:
         name: Name of its column.
         mean, stddev: Mean and standard deviation of the targets.
-        r2: Share of their variance that the mean prediction explains.
+        r2: Share of their variance that the mean prediction explains; NaN for a constant target.
         residual: Root mean square of target less mean prediction.
         noise: Root mean square of the noise scale over draws and rows.
         spread: Root mean square over rows of the standard deviation of the function.
+        chance: For counts the standard error of the squared pull width under the model, else NaN.
         pull_width: Standard deviation of the residuals over the predictive standard deviation,
             noise included, of each row as if it had been left out of the fit, by its leverage.
         coverage: Share of rows inside the central predictive intervals of LEVELS, left out
@@ -41,6 +42,7 @@ class TargetCheck:
     residual: float
     noise: float
     spread: float
+    chance: float
     pull_width: float
     coverage: tuple[float, ...]
 
@@ -71,8 +73,8 @@ class NumbersCheck:
 
     @property
     def explains(self) -> bool:
-        """True if the predictions explain at least half of the variance of every target."""
-        return all(target.r2 >= 0.5 for target in self.targets)
+        """True if the predictions explain at least half of the variance of every target that varies."""
+        return not any(target.r2 < 0.5 for target in self.targets)
 
 
 @dataclass(frozen=True)
@@ -116,6 +118,7 @@ def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
         return ClassesCheck(count, *(_number(entry[name]) for name in _OF_CLASSES))
     targets = []
     for target in entry["targets"]:
+        target = {"chance": None} | target  # which earlier files lack
         numbers: dict[str, Any] = {name: _number(target[name]) for name in _OF_TARGET}
         coverage = tuple(map(_number, target["coverage"]))
         targets.append(TargetCheck(name=str(target["name"]), coverage=coverage, **numbers))

@@ -135,6 +135,7 @@ class Predictions:
             f"Error bars{of_target} {'hold' if self.ok else 'do not hold'} on "
             f"{self.num_rows} {self.source}: {inner} and {outer} % lie within 1 and 2 sigma (68.3 and "
             "95.4 are right)"
+            f"{', but targets are skewed or shifted' if not self.ok and self.shares_hold else ''}"
         )
 
     @property
@@ -148,12 +149,22 @@ class Predictions:
     @property
     def _excess(self) -> float:
         """The largest ratio of a number to its limit."""
-        parts = [self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_rows))]
+        pit = self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_rows))
+        return float(max(pit, self._excess_of_shares))
+
+    @property
+    def _excess_of_shares(self) -> float:
+        parts = []
         for k, slack in _SLACK.items():
             level = nominal(k)
             chance = _DEVIATIONS * np.sqrt(level * (1.0 - level) / self.num_rows)
             parts.append(abs(self.coverage[k] - level) / (slack + chance))
         return float(max(parts))
+
+    @property
+    def shares_hold(self) -> bool:
+        """True if the shares within 1 and 2 sigma hold, whatever the probabilities between them say."""
+        return self._excess_of_shares <= 1.0
 
     @classmethod
     def judge(

@@ -104,6 +104,10 @@ def find_slices(
 ) -> list[tuple[Slice, ...]]:
     """Compute the slices of `plot_slices`: for each target, one slice per chosen column."""
     ensemble = model.posterior
+    if reason := why_no_slices(ensemble):
+        raise ValueError(
+            f"plot_slices goes along inputs that vary. {reason} Look at plot_truth instead."
+        )
     points = None
     if x is None or y is None:
         seen = checked_inputs(ensemble, ensemble.x_reference if x is None else x)
@@ -113,14 +117,27 @@ def find_slices(
         if ensemble.spec.num_inputs == 1 and not ensemble.spec.has_classes:
             shown = evenly_spaced(len(rows.x), _MAX_ROWS)
             points = rows.x[shown, 0], rows.y[shown]
+            if ensemble.spec.has_counts and rows.noise is not None:
+                # The curves are rates, for an exposure of one.
+                points = points[0], points[1] / np.exp(rows.noise[shown])
     median, centre, counts, held = _find_centre(ensemble, seen)
     lines = [
-        _along_numbers(ensemble, column, span.start, median, centre)
+        _along_numbers(ensemble, column, span, median, centre)
         if column.kind == NUMBERS
         else _along_words(column, span, centre, counts[column.name])
         for column, span in _chosen_columns(ensemble)
     ]
     return list(zip(*(_slices_along(model, line._replace(held=held), points) for line in lines)))
+
+
+def why_no_slices(ensemble: Ensemble) -> str | None:
+    """Return the reason why there are no slices, a sentence; None if there are."""
+    ranges = ensemble.training_inputs
+    if not (ranges.high > ranges.low).any():
+        return "All inputs of the fit were constant."
+    if ensemble.spec.network.num_words is not None:
+        return "The inputs are numbers of words, with nothing between them."
+    return None
 
 
 def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
@@ -133,12 +150,11 @@ def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
 def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
     """Choose the columns to show, in the order of the table."""
     varies = ensemble.training_inputs.high > ensemble.training_inputs.low
-    if not varies.any():
-        raise ValueError(
-            "plot_slices goes along inputs that vary; all inputs of this fit were constant. Look at "
-            "plot_truth instead."
-        )
-    columns = [(column, span) for column, span in _columns(ensemble) if varies[span].any()]
+    columns = [
+        (column, span)
+        for column, span in _columns(ensemble)
+        if (varies[span.start] if column.kind == NUMBERS else varies[span].any())
+    ]
     if len(columns) > _MAX_INPUTS and scales_of_inputs(ensemble.spec) is not None:
         relevance = relevance_of(ensemble).median
         order = np.argsort([-relevance[span].max() for _, span in columns], kind="stable")
@@ -177,10 +193,10 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
 
 
 def _along_numbers(
-    ensemble: Ensemble, column: Column, index: int, median: Array, centre: Array
+    ensemble: Ensemble, column: Column, span: slice, median: Array, centre: Array
 ) -> Line:
     """Make a line along a numeric input, evenly spaced on the scale that the network sees."""
-    ranges = ensemble.training_inputs
+    ranges, index = ensemble.training_inputs, span.start
     low, high = ranges.low[index], ranges.high[index]
     margin = _BEYOND * (high - low)
     grid = np.repeat(median[None], _NUM_POINTS + 2, axis=0)
@@ -189,6 +205,7 @@ def _along_numbers(
     values = ensemble.x_pipeline.inverse(grid)[:, index]
     x = np.repeat(centre[None], _NUM_POINTS, axis=0)
     x[:, index] = values[:-2]
+    x[:, index + 1 : span.stop] = 0.0  # the values are not missing
     ends = float(values[-2]), float(values[-1])
     return Line(x, column.name, values[:-2], None, 0, ends)
 

@@ -156,7 +156,7 @@ def _has_density(ensemble: Ensemble, rows: Rows) -> bool:
         )
         return False
     known = num_known(ensemble.row_digests, rows)
-    if len(ensemble.row_digests) and known < len(rows.x):
+    if len(ensemble.row_digests) and known is not None and known < len(rows.x):
         warn(
             f"{len(rows.x) - known} of {len(rows.x)} rows took no part in the fit, which az.loo cannot leave out. "
             "Score them with model.evaluate, or pass rows of the fit."
@@ -265,7 +265,7 @@ def coordinates(ensemble: Ensemble) -> dict[str, Array]:
         for side, size in zip(dims, slot.shape)
     }
     targets = ensemble.target_names
-    if "class" in sides:
+    if prediction_side(ensemble) == "class":
         sides["class"] = label_array(ensemble.classes or ())
     if "output" in sides:  # first those of the targets, then those of their noise
         further = range(len(targets), len(sides["output"]))

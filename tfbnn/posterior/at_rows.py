@@ -6,6 +6,7 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
+from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.posterior.checks import check_bytes, checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_jacobian
@@ -44,6 +45,8 @@ class Points(NamedTuple):
         if y is not None:
             rows, transformed = checked_rows(ensemble, x, y, noise_scale, what)
             return cls(rows.x, transformed.x, rows.noise, rows, transformed)
+        noise_scale = in_order_of(noise_scale, ensemble.known.target_names, "noise_scale")
+        refuse_other_order(x, noise_scale, "noise_scale")
         matrix, inputs = checked_points(ensemble, x)
         noise = prepare_noise(ensemble.spec, noise_scale, len(matrix))
         require_noise(ensemble, noise, what)
@@ -51,7 +54,11 @@ class Points(NamedTuple):
 
 
 def at_rows(
-    ensemble: Ensemble, points: Points, with_density: bool, seed: int
+    ensemble: Ensemble,
+    points: Points,
+    with_density: bool,
+    seed: int,
+    fewer: str = "take fewer draws (model.compress(1000))",
 ) -> tuple[Array, Array, Array | None]:
     """Evaluate every draw at some rows.
 
@@ -61,6 +68,7 @@ def at_rows(
         with_density: Whether to compute the density of the targets, which then have to be known.
         seed: Seed of the noise. The noise of a row depends on the seed and the row's position
             alone.
+        fewer: Advice on fewer draws, for the error message.
 
     Returns:
         (Predictions without noise [C, S, N, columns], original units, for classes their
@@ -75,7 +83,7 @@ def at_rows(
     check_bytes(
         f"{shape[0]} draws at {shape[1]} rows take",
         8.0 * columns * shape[0] * shape[1],
-        "Pass some of the rows, or take fewer draws (model.compress(1000)).",
+        f"Pass some of the rows, or {fewer}.",
     )
     functions = np.empty((*shape, spec.num_predicted))
     observations = np.empty((*shape, spec.num_targets), int if spec.has_classes else float)

@@ -26,7 +26,7 @@ def root_mean_square(values: Array, weights: Array) -> Array:
     largest = np.maximum(values.max(axis=0), -values.min(axis=0))
     exponent = np.minimum(np.maximum(np.frexp(largest)[1], -_MOST_EXPONENT), _MOST_EXPONENT)
     unit = np.ldexp(1.0, exponent)
-    with np.errstate(invalid="ignore"):
+    with np.errstate(over="ignore", invalid="ignore"):  # beside infinite values
         scaled = values * (1.0 / unit)
         mean = np.einsum("s,s...->...", weights, np.square(scaled, out=scaled))
         return unit * np.sqrt(mean)

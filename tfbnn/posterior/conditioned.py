@@ -7,7 +7,7 @@ rows take N^3 / 3 products once for each draw, and N^2 for each point. NumPy alo
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -43,23 +43,31 @@ class GivenRows(ReadOnlyArrays):
         noise = None if self.noise is None else self.noise[indices]
         return GivenRows(self.x[indices], self.y[indices], noise)
 
-    def indices_of(self, x: Array, y: Array) -> Array:
-        """Return the positions of rows (x, y) among these.
+    def indices_of(self, x: Array, y: Array, noise: Array | None) -> Array:
+        """Return the positions of rows among these; equal rows have positions of their own.
 
         Raises:
             ValueError: If a row is not among them.
         """
-        known = {_key(*row): index for index, row in enumerate(zip(self.x, self.y))}
-        try:
-            return np.array([known[_key(*row)] for row in zip(x, y)])
-        except KeyError:
-            raise ValueError(
-                "Leaving out rows of a network of infinite width needs rows of its fit, received others."
-            ) from None
+        places: dict[tuple[bytes, ...], list[int]] = {}
+        for index, key in enumerate(_keys(self.x, self.y, self.noise)):
+            places.setdefault(key, []).append(index)
+        found = []
+        for key in _keys(x, y, noise):
+            if key not in places:
+                raise ValueError(
+                    "Leaving out rows of a network of infinite width needs rows of its fit, received "
+                    "others."
+                )
+            copies = places[key]
+            found.append(copies[0])
+            copies.append(copies.pop(0))  # the next of these rows has the next position
+        return np.array(found)
 
 
-def _key(x: Array, y: Array) -> tuple[bytes, bytes]:
-    return x.tobytes(), y.tobytes()
+def _keys(x: Array, y: Array, noise: Array | None) -> Iterator[tuple[bytes, ...]]:
+    parts = (x, y) if noise is None else (x, y, noise)
+    return (tuple(part.tobytes() for part in row) for row in zip(*parts))
 
 
 class Conditioned(NamedTuple):

@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.data.labels import as_labels, class_numbers, label_array
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
@@ -114,6 +115,9 @@ class PredictiveDistribution(ExplainsAttributes):
     targets that were fitted as [N], and [], [K], [N, K] or [Q, 1, 1] for those fitted as [N, K]. A
     single target may have one value for each row in either shape, [N] or [N, 1]. The targets of a
     row are treated one by one.
+
+    Attributes:
+        index: The index of x if it is a frame of pandas, else None.
     """
 
     def __init__(
@@ -124,7 +128,9 @@ class PredictiveDistribution(ExplainsAttributes):
         *,
         include_noise: bool,
         calibrated: bool,
+        index: Any = None,
     ) -> None:
+        self.index = index
         self._fitted, self._x, self._row_noise = ensemble, x, row_noise
         self._wanted = Summary(include_noise, None, "original", calibrated)
         self._ensemble = averaged = ensemble.for_averages
@@ -336,6 +342,8 @@ class PredictiveDistribution(ExplainsAttributes):
 
     def _broadcast(self, y: ArrayLike) -> tuple[tuple[int, ...], Array]:
         """Return the shape of the results for values y, and y broadcast to [L, N, K]."""
+        refuse_other_order(self, y, "y", "x")
+        y = in_order_of(y, self._fitted.known.target_names, "y")
         y, (num_rows, num_targets) = as_float_array(y, "y"), self._shape
         shape = (num_rows,) if self._fitted.vector_target else self._shape
         if np.isnan(y).any():

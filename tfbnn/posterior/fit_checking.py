@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.coding import TEXTS
 from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.diagnosis import Diagnosis
 from tfbnn.diagnostics.fit_check import (
@@ -146,8 +147,9 @@ def _look_at(
     ensemble: Ensemble, rows: NetworkRows, row_groups: Array | None
 ) -> tuple[RowsCheck, Predictions]:
     """Compare an ensemble with at most 1000 training rows, and judge its error bars on left-out rows."""
-    num_rows, whole = len(rows.x), rows
-    chosen = evenly_spaced_groups(row_groups, num_rows, _MAX_ROWS)
+    whole = rows
+    num_left_out = len(rows.x) if row_groups is None else len(np.unique(row_groups))
+    chosen = evenly_spaced_groups(row_groups, len(rows.x), _MAX_ROWS)
     rows = rows.taken(chosen)
     ensemble = ensemble.with_chain_weights(np.full(ensemble.num_chains, 1 / ensemble.num_chains))
     ensemble = ensemble.averaged
@@ -157,7 +159,7 @@ def _look_at(
     if ensemble.spec.has_classes:
         return _classes(ensemble, rows), _OF_CLASSES
     row_groups = None if row_groups is None else row_groups[chosen]
-    return _numbers(ensemble, rows, num_rows, row_groups, Tangents.of(ensemble, whole))
+    return _numbers(ensemble, rows, row_groups, Tangents.of(ensemble, whole), num_left_out)
 
 
 def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
@@ -174,9 +176,9 @@ def _classes(ensemble: Ensemble, rows: NetworkRows) -> ClassesCheck:
 def _numbers(
     ensemble: Ensemble,
     rows: NetworkRows,
-    num_rows: int,
     row_groups: Array | None,
     tangents: Tangents | None,
+    num_left_out: int,
 ) -> tuple[NumbersCheck, Predictions]:
     weights, shape = ensemble.draw_weights, rows.y.shape
     mean, spread, noise, error, stddev, judged = (np.empty(shape) for _ in range(6))
@@ -189,9 +191,11 @@ def _numbers(
     for tile, left_out in tiles:
         span, location, fitted, *_ = tile
         scale = np.broadcast_to(fitted, location.shape)
+        # At infinite width the scale has the spread of the function in it.
+        own = np.zeros(1) if tile.spread is None else np.square(tile.spread)
         mean[span] = np.einsum("s,snk->nk", weights, location)
-        spread[span] = np.einsum("s,snk->nk", weights, np.square(location - mean[span]))
-        noise[span] = np.einsum("s,snk->nk", weights, np.square(scale))
+        spread[span] = np.einsum("s,snk->nk", weights, np.square(location - mean[span]) + own)
+        noise[span] = np.einsum("s,snk->nk", weights, np.square(scale) - own)
         if left_out is None:
             left_out = mean[span], np.sqrt(noise[span]), 0.0
         left_mean, stddev[span], judged[span] = left_out
@@ -200,8 +204,13 @@ def _numbers(
     quantile = ensemble.spec.regression_likelihood.noise_quantile
     ends = [float(quantile(np.array(0.5 + 0.5 * level))) for level in LEVELS]
     variance = rows.y.var(axis=0)
-    with np.errstate(divide="ignore", invalid="ignore"):  # constant targets have no R2
-        r2 = 1.0 - np.mean((rows.y - mean) ** 2, axis=0) / variance
+    varies = np.sqrt(variance) > ROUNDING * np.abs(rows.y.mean(axis=0))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        r2 = 1.0 - np.mean((rows.y - mean) ** 2, axis=0) / np.where(varies, variance, np.nan)
+        # Of a squared pull of counts: 2 plus the excess kurtosis of their likelihood, of the variance
+        # v and mean m 6 (v - m) / m^2 + 1 / v.
+        kurtosis = 6.0 * np.maximum(noise - mean, 0.0) / np.square(mean) + 1.0 / noise
+        chance = np.sqrt(np.mean(2.0 + kurtosis, axis=0) / len(rows.x))
     names = ensemble.target_names
     targets = [
         TargetCheck(
@@ -212,6 +221,7 @@ def _numbers(
             residual=_root_mean((rows.y - mean)[:, index] ** 2),
             noise=_root_mean(noise[:, index]),
             spread=_root_mean(spread[:, index]),
+            chance=float(chance[index]) if has_counts else np.nan,
             **_width(pull[:, index], judged[:, index] > 0, ends, has_counts),
         )
         for index in range(shape[1])
@@ -226,7 +236,6 @@ def _numbers(
             why="most rows decide their own predictions: few rows per weight, little noise"
         )
     try:
-        num_left_out = num_rows if row_groups is None else len(np.unique(row_groups))
         require_moving_chains(ensemble, function, groups, num_left_out, tangents)
     except ValueError:
         return check, Predictions(
@@ -267,7 +276,7 @@ def _noise_origin(ensemble: Ensemble) -> str:
 def _worst(targets: list[TargetCheck]) -> tuple[TargetCheck, ...]:
     if len(targets) <= _MAX_TARGETS:
         return tuple(targets)
-    by_r2 = sorted(targets, key=lambda target: target.r2)
+    by_r2 = sorted(targets, key=lambda target: np.nan_to_num(target.r2, nan=np.inf))
     by_coverage = sorted(targets, key=lambda target: -target.coverage_error)
     half = _MAX_TARGETS // 2
     return tuple(dict.fromkeys((*by_r2[:half], *by_coverage[:half])))
@@ -280,6 +289,10 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
+    # The inputs of a column of text have one scale, which those of rare values hardly use.
+    for column, span in () if ensemble.coding is None or not full else ensemble.coding.spans:
+        if column.kind == TEXTS:
+            stddev[span] = np.sqrt(np.mean(np.square(stddev[span])))
     # Inputs of one kind, such as pixels, are scaled together, as some of them hardly vary.
     if len(ensemble.spec.network.input_shape) > 1:
         spread = float(np.hypot(np.sqrt(np.mean(stddev**2)), np.std(inputs.mean)))

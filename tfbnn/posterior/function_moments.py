@@ -10,7 +10,7 @@ from typing import cast
 
 import numpy as np
 
-from tfbnn.posterior.averages import root_mean_square
+from tfbnn.posterior.averages import moments, root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import network_outputs
 from tfbnn.posterior.mixture import Mixture
@@ -76,20 +76,21 @@ def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetwor
     return MomentNetworks(ensemble if in_closed_form else ensemble.averaged, in_closed_form)
 
 
-def mean_of_target(ensemble: Ensemble, mixture: Mixture) -> Array:
-    """Compute the mean of a new target in original units [n, K], noise included, without sampling it.
+def moments_of_target(ensemble: Ensemble, mixture: Mixture) -> tuple[Array, Array]:
+    """Compute mean and standard deviation of a new target in original units [n, K], noise included.
 
-    It is infinite if the transform is not affine and the noise has tails like those of a Student-t.
+    Both are infinite if the transform is not affine and the noise has tails like those of a
+    Student-t.
     """
     likelihood, weights, location, scale = mixture
-    pipeline, means = ensemble.y_pipeline, None
+    pipeline, found = ensemble.y_pipeline, None
     if not ensemble.has_mean_of_target:
-        return np.full(location.shape[1:], np.inf)
-    if pipeline.is_affine:
-        means = pipeline.inverse(location)
-    elif isinstance(likelihood, NormalNoise):
-        means = pipeline.mean_of_normal(location, cast(Array, scale))
-    if means is None:
+        nothing = np.full(location.shape[1:], np.inf)
+        return nothing, nothing.copy()
+    if pipeline.is_affine or isinstance(likelihood, NormalNoise):
+        found = pipeline.moments_of_normal(location, cast(Array, scale))
+    if found is None:
         points, weights = mixture.points()
-        means = pipeline.inverse(points)
-    return np.einsum("s,snk->nk", weights, means)
+        return moments(pipeline.inverse(points), weights)
+    mean, between = moments(found[0], weights)
+    return mean, np.hypot(between, root_mean_square(found[1], weights))

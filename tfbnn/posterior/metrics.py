@@ -16,7 +16,7 @@ from tfbnn.posterior.calibration.calibration import Calibrated, central_levels
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.distribution import RowsDistribution
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.function_moments import mean_of_target
+from tfbnn.posterior.function_moments import moments_of_target
 from tfbnn.posterior.mixture import Mixture
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
@@ -285,7 +285,7 @@ def row_scores(
             one = calibration.of(centre, stddev, trust, factors)
         of_tile = RowsDistribution.of(mixture.at, one, len(centre))
         error, pit = rows.y[span] - centre, of_tile.cdf(rows.y[span])
-        if ensemble.spec.has_counts:
+        if ensemble.spec.has_counts and include_noise:
             below = of_tile.cdf(rows.y[span] - 1.0)
             pit = below + chances[span] * (pit - below)
         pull = error / stddev
@@ -312,9 +312,9 @@ def _means(
     inverse = ensemble.y_pipeline.inverse
     mean = np.einsum("s,snk->nk", mixture.weights, inverse(mixture.location))
     if tile.spread is not None:
-        mean = mean_of_target(ensemble, mixture._replace(scale=tile.spread))
+        mean, _ = moments_of_target(ensemble, mixture._replace(scale=tile.spread))
     if with_noise and ensemble.has_mean_of_target and not ensemble.y_pipeline.is_affine:
-        return mean, mean_of_target(ensemble, mixture)
+        return mean, moments_of_target(ensemble, mixture)[0]
     return mean, mean
 
 

@@ -97,7 +97,8 @@ class Mixture(NamedTuple):
 
     def cdf(self, t: Array) -> Array:
         """Compute the probability of at most t [n, K]."""
-        return self._cdf(np.floor(t) if self.likelihood.has_counts else t)
+        is_count = self.likelihood.has_counts and self.scale is not None
+        return self._cdf(np.floor(t) if is_count else t)
 
     def _cdf(self, t: Array) -> Array:
         """Compute the same, for counts continuous between integers."""
@@ -128,6 +129,8 @@ class Mixture(NamedTuple):
         """Compute the quantiles t [Q, n, K] at probabilities `levels`."""
         if self.scale is None:
             return weighted_quantiles(self.location, self.weights, levels)
+        if not levels:
+            return np.empty((0, *self.location.shape[1:]))
         centre, spread = self.moments()
         expansion = self._expansion(centre, spread)
         found = np.stack([self._quantile(level, centre, spread, expansion) for level in levels])

@@ -14,7 +14,7 @@ from tfbnn.posterior.calibration.calibration import Calibration, central_levels
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.posterior.function_moments import mean_of_target, moment_networks
+from tfbnn.posterior.function_moments import moment_networks, moments_of_target
 from tfbnn.posterior.mixture import NOISE_POINTS, Mixture
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.posterior.process_predictions import means_of_chains, sampled_outputs
@@ -176,6 +176,8 @@ def predict(
     The summary and the noise are the checked arguments of `BayesianMLP.predict`.
     """
     networks, fitted = moment_networks(ensemble, wanted.space), ensemble
+    # Scores of calibrations are those of the scale that the network sees.
+    scored = moment_networks(ensemble, "transformed") if wanted.calibrated else networks
     ensemble = ensemble.for_averages
     forward = forward_pass(ensemble, len(x))
     trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
@@ -194,7 +196,8 @@ def predict(
             else:
                 scale = ensemble.spec.likelihood.spread(of_rows)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
-            tile = _Tile(Mixture.of(ensemble, location, scale), known)
+            judged = scored.moments(x[rows]) if scored.in_closed_form else None
+            tile = _Tile(Mixture.of(ensemble, location, scale), known, judged)
             if trust is None or factors is None:
                 summary = _summary(ensemble, tile, wanted)
             else:
@@ -220,22 +223,24 @@ class _Tile(NamedTuple):
             without either.
         known: Mean and standard deviation of the function [n, K] if they are known in closed
             form, or None.
+        judged: The same on the scale the network sees, for calibrations.
     """
 
     mixture: Mixture
     known: tuple[Array, Array] | None
+    judged: tuple[Array, Array] | None
 
     def taken(self, rows: Array) -> _Tile:
-        """Return the tile of some of the rows."""
+        """Return the tile of some of the rows, which needs no calibration."""
         known = self.known
         if known is not None:
             known = known[0][rows], known[1][rows]
-        return _Tile(self.mixture.at(rows), known)
+        return _Tile(self.mixture.at(rows), known, None)
 
 
 def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     """Return the Prediction of a tile without calibration."""
-    mixture, known = tile
+    mixture, known, _ = tile
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
     is_affine = not original or ensemble.y_pipeline.is_affine
@@ -246,18 +251,16 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     else:
         mean, stddev = inverse(known[0]), known[1] * unit
     if mixture.scale is not None:
-        has_moments = is_affine or ensemble.has_mean_of_target
         if ensemble.spec.has_counts and wanted.quantiles is not None:
             stddev = np.hypot(stddev, mixture.noise_spread())
             return Prediction(mean, stddev, mixture.quantiles(wanted.quantiles))
-        if wanted.quantiles is not None or not is_affine and has_moments:
+        if wanted.quantiles is not None:
             points, weights = mixture.points()
             values = inverse(points)
         if is_affine:
             stddev = np.hypot(stddev, mixture.noise_spread() * unit)
-        else:  # 10**t has no mean, for example where t has the tails of a Student-t.
-            mean = mean_of_target(ensemble, mixture)
-            stddev = moments(values, weights)[1] if has_moments else np.full_like(stddev, np.inf)
+        else:
+            mean, stddev = moments_of_target(ensemble, mixture)
     if wanted.quantiles is None:
         return Prediction(mean, stddev)
     return Prediction(mean, stddev, weighted_quantiles(values, weights, wanted.quantiles))
@@ -276,7 +279,8 @@ def _calibrated_summary(
     elif ensemble.y_pipeline.is_affine:  # saves a second pass over all draws
         centre, spread = ensemble.y_pipeline.forward(mean), stddev / ensemble.target_unit
     else:
-        centre, spread = _summary(ensemble, tile, Summary(True, space="transformed"))
+        judged = tile._replace(known=tile.judged)
+        centre, spread = _summary(ensemble, judged, Summary(True, space="transformed"))
     one = calibration.of(centre, spread, trust, factors)
     levels = [*central_levels(1), *(wanted.quantiles or ())]
     low, high, *found = inverse(one.quantiles(levels))

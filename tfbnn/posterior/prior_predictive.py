@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.coding import as_inputs
+from tfbnn.data.coding import TEXTS, as_inputs
+from tfbnn.data.frames import plain_frame
+from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import Pipeline, fit_pipeline, unfitted_pipeline
 from tfbnn.data.validation import check_integer
@@ -16,8 +18,9 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.network_spec import NetworkSpec, draw_parameters
 from tfbnn.system.arrays import Array
 
-# Keeps these random streams apart from those of the noise, which `at_rows` draws for every row.
-_STREAM = 1
+# Keeps these random streams apart from those of noise and functions, which `at_rows` draws for every row
+# and target.
+_STREAM = 2**32 - 1
 
 
 class PriorDraws(NamedTuple):
@@ -60,13 +63,17 @@ def prior_draws(
     theta = np.stack([draw_parameters(spec, one) for one in generators]).astype(spec.dtype)
     ensemble = replace((fitted or _unfitted(spec, x)).with_draws(theta[None]), given=None)
     points = Points.checked(ensemble, x, None, noise_scale, "sample_prior")
-    functions, observations, _ = at_rows(ensemble, points, False, seed)
+    functions, observations, _ = at_rows(ensemble, points, False, seed, "a smaller num_results")
     shaped = (ensemble.as_fitted(values[0]) for values in (functions, observations))
     return PriorDraws(theta, *shaped)
 
 
 def _unfitted(spec: NetworkSpec, x: Any) -> Ensemble:
     """Return the ensemble of an unfitted model, without draws."""
+    x = plain_frame(x, "x")
+    coding = learn_coding(x, "x", REFUSE)
+    if coding is not None and any(column.kind == TEXTS for column in coding.columns):
+        raise TypeError("sample_prior before a fit needs numbers in x, received text. Fit first.")
     inputs = as_inputs(spec.flat_inputs(x), "x", spec.num_inputs, None)
     x_pipeline = fit_pipeline(spec.x_transform, inputs.values, "x", inputs.names)
     y_pipeline = None if spec.is_open else unfitted_pipeline(spec.y_transform)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.data.frames import refuse_other_order, rows_of
+from tfbnn.data.frames import in_order_of, refuse_other_order, rows_of
 from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
@@ -351,13 +351,20 @@ class SampledModel(ExplainsAttributes):
         if include_noise:
             require_noise(ensemble, noise, "predict_distribution")
         return PredictiveDistribution(
-            ensemble, x, noise, include_noise=include_noise, calibrated=calibrated
+            ensemble,
+            x,
+            noise,
+            include_noise=include_noise,
+            calibrated=calibrated,
+            index=_index_of(given),
         )
 
     def _known_of(self, x: Any, noise_scale: Any, offset: Any, num_rows: int) -> Array | None:
         """Return the noise scales or offsets [N, K] of the rows of x in their order, or None."""
+        what = "noise_scale" if offset is None else "offset"
         known = known_of_rows(self.spec, noise_scale, offset)
-        refuse_other_order(x, known, "noise_scale" if offset is None else "offset")
+        known = in_order_of(known, self.posterior.known.target_names, what)
+        refuse_other_order(x, known, what)
         return prepare_noise(self.spec, known, num_rows)
 
     def code_inputs(self, x: ArrayLike) -> Array:

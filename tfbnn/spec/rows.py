@@ -307,14 +307,22 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
 
 
 def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
-    """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total."""
+    """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total.
+
+    If there are more rows, groups of more than a quarter of `most` are passed over, unless hardly any other is
+    left: one of them would take the place of all others.
+    """
     if groups is None:
         return evenly_spaced(num_rows, most)
     sizes = np.bincount(groups)
-    count = len(sizes)
-    while sizes[evenly_spaced(len(sizes), count)].sum() > most and count > 1:
+    some = np.arange(len(sizes))
+    small = np.flatnonzero((sizes > 0) & (sizes <= most // 4))
+    if sizes.sum() > most and len(small) > 1:
+        some = small
+    count = len(some)
+    while sizes[some[evenly_spaced(len(some), count)]].sum() > most and count > 1:
         count //= 2
-    return np.flatnonzero(np.isin(groups, evenly_spaced(len(sizes), count)))
+    return np.flatnonzero(np.isin(groups, some[evenly_spaced(len(some), count)]))
 
 
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
@@ -382,15 +390,17 @@ def merged_digests(*parts: Array) -> Array:
     return np.sort(np.concatenate(parts))[:MOST_DIGESTS].copy()
 
 
-def num_known(known: Array, rows: Rows) -> int:
-    """Estimate how many rows have one of the digests that `row_digests` gave for other rows."""
+def num_known(known: Array, rows: Rows) -> int | None:
+    """Estimate how many rows have one of the digests that `row_digests` gave for other rows.
+
+    Return None if these are the smallest digests of many, and those of the rows are all larger.
+    """
     if not len(known):
         return 0
     digests = by_rows(_digests_of, rows.x, rows.y)
     if len(known) == MOST_DIGESTS:
-        judged = digests <= known[-1]
-        return round(float(np.isin(digests[judged], known).sum() / max(judged.mean(), 1e-9)))
-    return int(np.isin(digests, known).sum())
+        digests = digests[digests <= known[-1]]
+    return round(len(rows.x) * float(np.isin(digests, known).mean())) if len(digests) else None
 
 
 def _digests_of(x: Array, y: Array) -> Array:

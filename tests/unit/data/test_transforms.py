@@ -160,11 +160,16 @@ def test_names_are_given_as_none_a_name_or_a_list():
 
 @pytest.mark.parametrize("before", [(), (Standardize((3.0,), (2.0,)),)])
 @pytest.mark.parametrize("behind", [(), (Standardize((0.5,), (0.7,)),)])
-def test_the_mean_of_normal_noise_behind_a_logarithm_is_that_of_quantiles(before, behind):
+def test_moments_of_normal_noise_behind_a_logarithm_are_those_of_quantiles(before, behind):
     pipeline = Pipeline((*before, Log10(), *behind))
     levels = (np.arange(200_000) + 0.5) / 200_000
     t, scale = np.array([0.3, -1.0]), np.array([0.1, 0.3])
     points = pipeline.inverse(t + scale * normal_quantile(levels)[:, None])
-    found = pipeline.mean_of_normal(t, scale)
-    np.testing.assert_allclose(found, points.mean(axis=0), rtol=3e-4)
-    assert Pipeline((Log10(), Log10())).mean_of_normal(t, scale) is None
+    mean, stddev = pipeline.moments_of_normal(t, scale)
+    np.testing.assert_allclose(mean, points.mean(axis=0), rtol=3e-4)
+    np.testing.assert_allclose(stddev, points.std(axis=0), rtol=3e-3)
+    assert Pipeline((Log10(), Log10())).moments_of_normal(t, scale) is None
+    affine = Pipeline((*before, *behind)).moments_of_normal(t, scale)[1]
+    np.testing.assert_allclose(
+        affine, np.diff(Pipeline((*before, *behind)).inverse(np.stack([t, t + scale])), axis=0)[0]
+    )

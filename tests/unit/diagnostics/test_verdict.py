@@ -190,7 +190,7 @@ def test_a_warm_up_that_was_cut_short_is_made_anew():
         ("kernel=NUTS(max_tree_depth=11)", "--kernel nuts --max-tree-depth 11"),
         (
             _SCATTER.text,
-            "--likelihood negative_binomial, which learns how far rates scatter, or inputs that explain it",
+            "--likelihood negative_binomial, unless it is in use, or inputs that explain how rates scatter",
         ),
         ("parameterization='ntk', another seed", "--parameterization ntk, another seed"),
         ("check noise_scale, after y_transform", "check --noise-scale, after --y-transform"),

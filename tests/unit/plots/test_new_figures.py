@@ -12,14 +12,14 @@ from tests.support.predictions import ARD_FIRST
 from tfbnn import plots
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.fit.model import BayesianMLP
-from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
+from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian, Poisson
 from tfbnn.plots.canvas import styled_figure
 from tfbnn.plots.classes import Forecasts, draw_reliability
 from tfbnn.plots.page.content import WIDTH
 from tfbnn.plots.page.sections import _draw
 from tfbnn.plots.predictions import draw_truth, find_truths, wilson_interval
 from tfbnn.plots.slices import draw_relevance
-from tfbnn.plots.slicing import find_slices
+from tfbnn.plots.slicing import find_slices, why_no_slices
 from tfbnn.priors import Normal
 
 pytest.importorskip("matplotlib")
@@ -289,6 +289,30 @@ def test_classes_of_a_value_stand_side_by_side():
 # ----------------------------------------------------------------------------------------
 # Others.
 # ----------------------------------------------------------------------------------------
+
+
+def test_rows_of_counts_are_drawn_as_rates():
+    ensemble = synthetic_ensemble((1, 5, 1), likelihood=Poisson(), y_transform=None, row_noise=True)
+    model, x = BayesianMLP.from_ensemble(ensemble), np.linspace(-1.0, 3.0, 50)[:, None]
+    y = np.round(1000.0 * model.predict(x).mean)
+    ((piece,),) = find_slices(model, x, y, np.full((50, 1), np.log(1000.0)))
+    curve = np.interp(x[:, 0], piece.line.values, piece.curves[0].function[1])
+    np.testing.assert_allclose(piece.points[1], curve, rtol=0.3)
+
+
+def test_a_value_along_a_column_with_gaps_is_not_missing():
+    frame = FRAME.assign(mass=FRAME["mass"].where(np.arange(len(FRAME)) % 5 == 0))
+    model = BayesianMLP.from_ensemble(coded_ensemble(frame, missing="indicator"))
+    found = find_slices(model, frame, None, None)[0]
+    (line,) = [piece.line for piece in found if piece.line.input == "mass"]
+    np.testing.assert_array_equal(line.x[:, 1], np.zeros(len(line.x)))
+
+
+def test_numbers_of_words_have_no_slices():
+    ensemble = synthetic_ensemble()
+    spec = replace(ensemble.spec)
+    vars(spec)["network"] = replace(spec.network, num_words=10)  # a cached property
+    assert "numbers of words" in why_no_slices(replace(ensemble, spec=spec))
 
 
 def test_slices_through_what_the_rows_cannot_be_say_so():

@@ -7,10 +7,12 @@ import pytest
 
 from tests.support.infinite import FLOOR, arcsine, ensemble, model
 from tfbnn.data.transforms import fit_pipeline
+from tfbnn.posterior.calibration.left_out import left_out_moments
 from tfbnn.posterior.conditioned import GivenRows, num_averaged
 from tfbnn.posterior.gradient import gradient_of_model
 from tfbnn.posterior.prediction import Summary, function_of_chains, predict
 from tfbnn.posterior.process_predictions import exactly_left_out, sampled_outputs
+from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.triangular import triangular_inverse, triangular_product
 
 NEW = np.random.default_rng(5).normal(size=(7, 2))
@@ -67,8 +69,12 @@ def test_the_mean_of_a_logarithm_has_the_spread_in_it():
         np.exp(np.log(10) * mean + 0.5 * np.log(10) ** 2 * np.diagonal(covariance))
         for mean, covariance in parts
     ]
-    mean = predict(found, NEW, Summary()).mean[:, 0]
-    np.testing.assert_allclose(mean, np.mean(per_draw, axis=0), rtol=1e-9)
+    predicted = predict(found, NEW, Summary())
+    np.testing.assert_allclose(predicted.mean[:, 0], np.mean(per_draw, axis=0), rtol=1e-9)
+    variances = [np.log(10) ** 2 * np.diagonal(covariance) for _, covariance in parts]
+    squares = [np.square(mean) * np.exp(one) for mean, one in zip(per_draw, variances)]
+    variance = np.mean(squares, axis=0) - np.mean(per_draw, axis=0) ** 2
+    np.testing.assert_allclose(predicted.stddev[:, 0], np.sqrt(variance), rtol=1e-6)
 
 
 @pytest.mark.parametrize("num_together", [1, 5])
@@ -100,7 +106,28 @@ def test_rows_left_out_are_predicted_by_the_others(num_together):
 def test_other_rows_are_not_left_out():
     found = ensemble()
     with pytest.raises(ValueError, match="rows of its fit"):
-        found.given.indices_of(NEW, NEW[:, :1])
+        found.given.indices_of(NEW, NEW[:, :1], None)
+
+
+def test_equal_rows_are_left_out_each_at_its_place():
+    """In one group together, and with noise of their own."""
+    found = ensemble()
+    x, y = found.given.x, found.given.y
+    twice = replace(
+        found, given=GivenRows(np.append(x, x[:1], axis=0), np.append(y, y[:1], axis=0))
+    )
+    indices = twice.given.indices_of(twice.given.x, twice.given.y, None)
+    np.testing.assert_array_equal(indices, np.arange(len(x) + 1))
+    groups = np.append(np.arange(len(x)), 0)
+    both = left_out_moments(twice, NetworkRows(twice.given.x, twice.given.y, None), groups)[0]
+    rest = replace(found, given=found.given.taken(np.arange(1, len(x))))
+    expected = predict(rest, x[:1], Summary()).mean[0]
+    np.testing.assert_allclose(both[[0, -1]], [expected] * 2, atol=0.1)
+    noise = np.full(twice.given.y.shape, 0.05)
+    noise[-1] = 3.0
+    noisy = GivenRows(twice.given.x, twice.given.y, noise)
+    order = noisy.indices_of(*(part[::-1] for part in (noisy.x, noisy.y, noisy.noise)))
+    np.testing.assert_array_equal(order, np.arange(len(x) + 1)[::-1])
 
 
 def test_functions_are_drawn_together():

@@ -98,6 +98,11 @@ def test_the_predictive_distribution_is_the_mixture(name):
         assert np.all(d.cdf(count) >= level) and np.all(d.cdf(count - 1.0) < level)
     drawn = d.sample(4000, seed=1)
     np.testing.assert_allclose(drawn.mean(axis=0), d.mean(), atol=5 * np.max(d.std()) / 63)
+    # Rates are no whole numbers.
+    rates = case.model.predict_distribution(X, include_noise=False, offset=case.offset)
+    below = case.mixed(case.rate <= rates.quantile(0.5))
+    np.testing.assert_allclose(rates.cdf(rates.quantile(0.5)), below)
+    assert case.model.predict(X, include_noise=True, offset=case.offset, quantiles=[]).mean.any()
 
 
 @pytest.mark.parametrize("name", statistics_but(["Poisson", "two targets"], SETTINGS))

@@ -3,12 +3,13 @@
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import integrate, stats
 
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.marks import statistics_but
-from tests.support.predictions import LOG, SCORED
+from tests.support.predictions import LOG, SCORED, with_readouts
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical, Gaussian
 from tfbnn.posterior.checks import checked_rows
@@ -42,6 +43,42 @@ def points(model, num_rows=20):
     x, y = make_rows(num_rows, 2, model.spec.num_targets, seed=8)
     x[-1] *= 40.0
     return x, y[:, 0] if model.posterior.vector_target else y
+
+
+def test_collapsed_readouts_under_a_logarithm_are_calibrated_as_predicted():
+    model = BayesianMLP.from_ensemble(with_readouts(synthetic_ensemble(y_transform=LOG)))
+    model.calibrate(*make_rows(330, 2, 1, seed=3))
+    x = points(model)[0][:-1]
+    found = model.predict(x, include_noise=True, quantiles=[0.2, 0.8], return_trust=True)
+    inside = found.trust >= 0
+    assert inside.sum() > 10
+    quantiles = model.predict_distribution(x).quantile([0.2, 0.8])
+    np.testing.assert_allclose(quantiles[:, inside], found.quantiles[:, inside], rtol=1e-6)
+
+
+def test_targets_in_frames_are_ordered_by_name():
+    model = BayesianMLP.from_ensemble(
+        synthetic_ensemble((2, 5, 2), provenance={"target_names": ["a", "b"]}, row_noise=True)
+    )
+    x, y = make_rows(20, 2, 2, seed=8)
+    x, y = pd.DataFrame(x, columns=["u", "v"]), pd.DataFrame(y, columns=["a", "b"])
+    noise = pd.DataFrame({"a": np.full(20, 0.1), "b": np.full(20, 3.0)})
+    found, turned = (
+        model.predict(x, include_noise=True, noise_scale=noise[names]).stddev
+        for names in (["a", "b"], ["b", "a"])
+    )
+    np.testing.assert_array_equal(found, turned)
+    d = model.predict_distribution(x, noise_scale=noise)
+    np.testing.assert_array_equal(d.log_prob(y[["b", "a"]]), d.log_prob(y))
+    scores = [
+        model.evaluate(x, y.to_numpy(), noise_scale=noise[names])["crps"]
+        for names in (["a", "b"], ["b", "a"])
+    ]
+    np.testing.assert_array_equal(*scores)
+    with pytest.raises(ValueError, match="y has the index of x in another order"):
+        d.log_prob(y[::-1])
+    with pytest.raises(ValueError, match="noise_scale has the index of x in another order"):
+        model.posterior.to_arviz(x, noise_scale=noise[::-1])
 
 
 @each_case

@@ -5,9 +5,11 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support import infinite
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP, likelihoods
+from tfbnn.posterior import process_predictions
 from tfbnn.posterior.ensemble import Readouts
 
 STEP = 1e-6
@@ -79,6 +81,22 @@ def test_the_spread_is_that_over_draws_and_rows_come_in_tiles(monkeypatch):
     monkeypatch.setattr("tfbnn.posterior.gradient._TILE_VALUES", 1)
     again = BayesianMLP.from_ensemble(ensemble).predict_gradient(x)
     np.testing.assert_allclose(again, found, rtol=1e-12)
+
+
+def test_gradients_of_infinite_width_take_bounded_memory(monkeypatch):
+    model, sizes = BayesianMLP.from_ensemble(infinite.ensemble()), []
+    original = process_predictions.input_slopes
+
+    def recorded(names, layers, x, z, stages):
+        sizes.append(x.size * len(z))
+        return original(names, layers, x, z, stages)
+
+    x = np.random.default_rng(0).normal(size=(60, 2))
+    expected = model.predict_gradient(x)
+    monkeypatch.setattr(process_predictions, "input_slopes", recorded)
+    monkeypatch.setattr("tfbnn.posterior.gradient._TILE_VALUES", 500)
+    np.testing.assert_allclose(model.predict_gradient(x), expected, rtol=1e-9)
+    assert max(sizes) <= 500
 
 
 def test_draws_that_are_no_networks_are_refused():

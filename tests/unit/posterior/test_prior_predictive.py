@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+from scipy import stats
 
+from tests.support import infinite
 from tests.support.builders import make_rows, synthetic_ensemble
 from tfbnn import BayesianMLP, likelihoods, priors
 
@@ -45,6 +47,24 @@ def test_before_a_fit_inputs_are_standardised_by_what_is_given():
     np.testing.assert_allclose(
         given.f, plain().sample_prior(standardised, num_results=4).f, rtol=1e-5, atol=1e-5
     )
+
+
+def test_before_a_fit_tables_of_pyarrow_are_read_and_text_is_refused():
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"a": X[:, 0], "b": X[:, 1]})
+    found, expected = (plain().sample_prior(x, num_results=3).f for x in (table, X))
+    np.testing.assert_array_equal(found, expected)
+    with pytest.raises(TypeError, match="before a fit needs numbers in x, received text"):
+        plain().sample_prior(table.append_column("c", [["u", "v"] * (len(X) // 2)]))
+
+
+def test_functions_of_infinite_width_have_streams_of_their_own():
+    """Those of the second target do not follow the scales that were drawn for them."""
+    draws = infinite.model(2, prior=infinite.SCALES).sample_prior(X[:2], num_results=400)
+    scales = draws.theta[:, 2:]
+    for target in range(2):
+        ranks = stats.spearmanr(np.abs(draws.f[:, 0, target]), scales).statistic[0, 1:]
+        assert np.all(np.abs(ranks[:1]) < 0.35), ranks
 
 
 def test_after_a_fit_targets_are_in_its_units():

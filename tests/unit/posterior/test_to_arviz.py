@@ -21,7 +21,7 @@ from tests.support.predictions import (
 from tfbnn.likelihoods import Bernoulli, Categorical, HeteroscedasticGaussian
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import HierarchicalNormal
-from tfbnn.spec.rows import prepare_rows, row_digests
+from tfbnn.spec.rows import MOST_DIGESTS, prepare_rows, row_digests
 
 ARD = {"prior": [ARD_FIRST, HierarchicalNormal()], "parameterization": "ntk"}
 NAMED = {
@@ -233,6 +233,12 @@ class TestRefusals:
         seen = row_digests(prepare_rows(ensemble.spec, x[:7], y[:7], None))
         with pytest.warns(UserWarning, match="5 of 12 rows took no part in the fit"):
             replace(ensemble, row_digests=seen).to_arviz(x, y)
+
+    def test_nothing_is_said_of_rows_that_no_digest_decides(self):
+        """Of very many rows only the smallest digests are kept."""
+        ensemble = synthetic_ensemble()
+        smallest = np.arange(MOST_DIGESTS, dtype=np.uint32)
+        replace(ensemble, row_digests=smallest).to_arviz(*rows_of(ensemble))
 
     @pytest.mark.parametrize("what", ["coarsened", "not sampled"])
     def test_no_density_where_leaving_out_would_be_wrong(self, what):

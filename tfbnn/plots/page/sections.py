@@ -13,7 +13,7 @@ from tfbnn.plots.page.content import PageTable, Part, Parts, Verdict, drawing, s
 from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
-from tfbnn.plots.slicing import Slice, find_slices
+from tfbnn.plots.slicing import Slice, find_slices, why_no_slices
 from tfbnn.posterior import facts as known
 from tfbnn.spec.rows import as_argument
 from tfbnn.spec.summary import spec_facts, weight_table
@@ -148,9 +148,9 @@ def calibration(subject: Subject) -> Parts:
 @section("slices", "Predictions along the inputs")
 def slices(subject: Subject) -> Parts:
     """Yield predictions along one input at a time."""
-    ensemble, rows, ranges = subject.ensemble, subject.rows, subject.ensemble.training_inputs
-    if not (ranges.high > ranges.low).any():
-        yield "All inputs of the fit were constant."
+    ensemble, rows = subject.ensemble, subject.rows
+    if reason := why_no_slices(ensemble):
+        yield reason
         return
     x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.known)
     found = find_slices(subject.model, x, y, noise)

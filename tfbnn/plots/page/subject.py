@@ -83,7 +83,7 @@ class Subject:
         if self.ensemble.spec.has_classes:
             return Predictions(why="this check is not for classes")
         rows, _ = checked_rows(self.ensemble, self.rows.x, self.rows.y, self.rows.known, "evaluate")
-        if num_known(self.ensemble.row_digests, rows) > _FEW_KNOWN * len(rows.x):
+        if (num_known(self.ensemble.row_digests, rows) or 0) > _FEW_KNOWN * len(rows.x):
             return Predictions(why="these rows took part in the fit")
         scores, is_calibrated = self.scores, self.ensemble.calibration is not None
         return scores.judged("held-out rows", is_calibrated, self.ensemble.target_names)

@@ -100,7 +100,7 @@ def calibration_of_model(
     )
     refuse_other_order(x_calibration, groups, "groups", "x_calibration")
     rows = replace(rows, groups=_row_groups(groups, rows))
-    _require_new_rows(rows, num_known(ensemble.row_digests, rows))
+    _require_new_rows(rows, num_known(ensemble.row_digests, rows) or 0)
     scaling = None
     if scale == "misfit":
         instead = "scale='stddev', or calibrate the model as it was fitted or a run folder"

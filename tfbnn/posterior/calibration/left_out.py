@@ -194,7 +194,7 @@ def left_out_tiles(
         tangents: Tangents of the fit, or None: leverage is that of the draws alone.
     """
     if ensemble.given is not None:
-        indices = ensemble.given.indices_of(rows.x, rows.y)
+        indices = ensemble.given.indices_of(*rows)
         exact = exactly_left_out(ensemble, indices, row_groups)
         for tile in target_tiles(ensemble, rows):
             mean, stddev = (values[tile.span] for values in exact)
@@ -234,6 +234,8 @@ def require_moving_chains(
     It does not matter with many rows per weight, as the leverages of all rows add up to no more
     than the number of parameters.
     """
+    if ensemble.given is not None:  # each draw of infinite width is a whole posterior
+        return
     if tangents is not None and tangents.has_all_weights:
         return
     if ensemble.mode is not None or num_rows >= _ROWS_PER_WEIGHT * ensemble.draws.shape[-1]:

@@ -24,6 +24,7 @@ from tfbnn.system.threads import on_all_cores
 
 # Weight along an axis, relative to the largest, below which it is rounding.
 _LEAST_SHARE = 1e-10
+_ROUNDING = 1e-12
 
 Blocks = Callable[[], Iterator[tuple[slice, Array]]]
 
@@ -90,8 +91,10 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, A
         (Directions [P, P] and squares [P] as in `Misfit`, up to a factor; leverage of the rows [N];
         the denominator of a `Misfit`, added up over all rows.)
     """
-    precision: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
-    precision = precision + np.eye(len(precision))
+    of_rows: Array = sum((features @ features.T for _, features in blocks()), np.array(0.0))
+    # With nearly no noise a penalty of one is less than rounding.
+    penalty = max(1.0, _ROUNDING * float(of_rows.max()))
+    precision = of_rows + penalty * np.eye(len(of_rows))
     whitening = np.linalg.inv(np.linalg.cholesky(precision))
     leverage = np.empty(len(squares))
     above, below = np.zeros_like(precision), np.zeros_like(precision)
@@ -111,7 +114,6 @@ def misfit_axes(blocks: Blocks, squares: Array, judged: Array) -> tuple[Array, A
     inner = (axes / roots) * known
     means, turn = np.linalg.eigh(inner.T @ above @ inner)
     directions = whitening.T @ (axes * (roots * known)) @ turn
-    of_rows = precision - np.eye(len(precision))
     total = float(np.sum(directions * (of_rows @ directions)))
     return directions, np.maximum(means, 0.0), leverage, total
 
