@@ -36,7 +36,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
 from tfbnn.posterior.prediction import function_of_chains, functions_together, target_tiles
 from tfbnn.spec.network_spec import draw_parameters
-from tfbnn.spec.priors import WeightPrior
+from tfbnn.spec.priors import WeightPrior, entries
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 
@@ -310,7 +310,8 @@ def check_prior(ensemble: Ensemble) -> PriorCheck:
     for prior, span, scale_span in ensemble.spec.weight_groups():
         weights = theta[:, span]
         if prior.is_bounded:
-            low, high = prior.limits
+            unit = entries(prior.scale) if ensemble.spec.is_ntk and prior.scale else 1.0
+            low, high = (end / unit for end in prior.limits)
             margin = _EDGE * (high - low)
             at_edge.append((weights < low + margin) | (weights > high - margin))
         elif (limit := _tail_begins(ensemble, prior)) is not None:

@@ -198,10 +198,11 @@ class Potential(Density):
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """Box of the Uniform priors, as in `Density`."""
+        """Box of the bounded priors, as in `Density`; in ntk theta is in units of their scales."""
         low, high = super().limits
         for prior, span, _ in self.spec.weight_groups():
-            low[span], high[span] = prior.limits
+            unit = entries(prior.scale) if self.spec.is_ntk and prior.scale else 1.0
+            low[span], high[span] = (end / unit for end in prior.limits)
         return low, high
 
     @property

@@ -7,6 +7,7 @@ models that could not use each other's draws.
 
 import json
 import re
+import threading
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from itertools import count
@@ -30,12 +31,15 @@ class Call(NamedTuple):
     given: Any
 
 
+_recording = threading.RLock()
+
+
 @contextmanager
 def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
     """Record calls of these layers in a list while the context is active.
 
-    This works for every kind of model, while only some have a graph of their layers. Only one
-    thread at a time may use it.
+    This works for every kind of model, while only some have a graph of their layers. One thread at a
+    time records, as others would record the calls of its network.
     """
     calls: list[Call] = []
 
@@ -49,13 +53,14 @@ def recorded_calls(layers: list[Any]) -> Iterator[list[Call]]:
 
         return call
 
-    try:
-        for layer in layers:
-            layer.__dict__["call"] = recording(layer)
-        yield calls
-    finally:
-        for layer in layers:
-            layer.__dict__.pop("call", None)
+    with _recording:
+        try:
+            for layer in layers:
+                layer.__dict__["call"] = recording(layer)
+            yield calls
+        finally:
+            for layer in layers:
+                layer.__dict__.pop("call", None)
 
 
 def all_layers(model: Any) -> list[Any]:

@@ -13,6 +13,7 @@ from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
 from tfbnn.engine.kernels.transition import TransitionKernel
 from tfbnn.exceptions import StartError
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
 MetricName: TypeAlias = Literal["softabs", "gauss_newton"]
@@ -222,9 +223,13 @@ class SMMALA(MetropolisKernel, name="smmala"):
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
         """Keep the coordinates; raise ValueError if matrices and rows do not fit in memory."""
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
+        at_once = min(num_rows, rows_per_block(spec, size))
         if self.metric == "softabs":
             numbers = _HESSIAN_NUMBERS * spec.num_units
-        at_once = min(num_rows, rows_per_block(spec, size))
+            if isinstance(
+                spec, NetworkSpec
+            ):  # rows of an earlier fit are one block, with the prior
+                at_once = max(at_once, spec.num_earlier)
         needed = 8 * size * (_MATRICES * size + numbers * at_once)
         if needed > _MOST_BYTES:
             raise ValueError(

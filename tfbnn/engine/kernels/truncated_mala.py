@@ -73,6 +73,8 @@ class TruncatedMALA(MALA, name="truncated_mala"):
     theta_obstacle = "the prior's box is one of theta"
     preconditioners = ("auto", "diagonal", "prior", "identity")
     no_whitening = "whitened, the prior's box would no longer be a box"
+    # Truncated proposals are not rejected for their length, and beyond this they are rounding.
+    largest_step_size = 1e8
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if some weights have a prior without a box."""

@@ -53,6 +53,7 @@ from tfbnn.engine.density.gauss_newton import gauss_newton_matrix, scaled_jacobi
 from tfbnn.engine.density.linear_map import DenseMap, LowRankMap, low_rank_map, whitening_map
 from tfbnn.engine.density.value_and_gradient import Target, compiled_log_likelihoods
 from tfbnn.engine.starts.check import draw_prior, residual_scales, with_residual_noise
+from tfbnn.exceptions import StartError
 from tfbnn.run.config import Starts
 from tfbnn.run.counters import Seconds
 from tfbnn.run.events import PopulationEvent
@@ -245,8 +246,18 @@ def cooler(
     """Resample and move the populations at the next temperature, numbered `index` from 0."""
     log_likelihood = partial(_log_likelihood, spec, rows, population.theta)
     here = log_likelihood(population.temperature)
-    temperature = next_temperature(lambda t: log_likelihood(t) - here, population.temperature)
-    log_weights = _of_each(log_likelihood(temperature) - here)
+    allowed = np.isfinite(here)
+    if not _of_each(allowed).any(axis=1).all():
+        raise StartError(
+            "The likelihood is 0 at all networks that the prior draws. Use a narrower prior, or "
+            "parameterization='ntk'."
+        )
+
+    def gained(temperature: float) -> Array:
+        return np.where(allowed, log_likelihood(temperature), -np.inf) - np.where(allowed, here, 0.0)
+
+    temperature = next_temperature(gained, population.temperature)
+    log_weights = _of_each(gained(temperature))
     uniform = seeds.generator(sampling.seed, "cooling", 0, index).uniform(size=_NUM_POPULATIONS)
     kept = [resampled(*of_one) for of_one in zip(log_weights, uniform)]
     each = _of_each(population.theta)
@@ -310,7 +321,9 @@ def next_temperature(log_weights: Callable[[float], Array], temperature: float) 
     def excess(log_temperature: float) -> float:
         logs = _of_each(log_weights(float(np.exp(log_temperature))))
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
+        # Of the particles that the likelihood allows at all.
         share = weights.mean(axis=1) ** 2 / (weights**2).mean(axis=1)
+        share /= np.isfinite(logs).mean(axis=1)
         return float(share.min()) - _EFFECTIVE_SHARE
 
     if excess(np.log(_COLDEST)) >= 0.0:

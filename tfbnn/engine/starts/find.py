@@ -76,7 +76,7 @@ def find_starts(
     if of_one_noise is not None:
         found = find_starts(of_one_noise, rows, data, settings, sampling, notify)
         of_both = perceptron(spec, "Noise by the inputs")
-        theta = with_noise_by_inputs(of_both, of_one_noise, found.theta)
+        theta = inside_support(spec, with_noise_by_inputs(of_both, of_one_noise, found.theta))
         return found._replace(theta=theta, text=f"with one noise scale: {found.text}")
     ground, validation = _ground(spec, rows, data, settings, sampling.seed)
     alone = _alone(spec)
@@ -87,6 +87,9 @@ def find_starts(
     share = _SHARE_OF_ADAM if plan.num_iterations else 1.0
     with notify.within(share * notify.seconds_left):
         adam = _candidates(spec, ground, validation, settings, sampling, notify)
+    inside = inside_support(spec, adam.theta)
+    if not np.array_equal(inside, adam.theta):  # other networks, with other residuals
+        adam = adam._replace(theta=with_residual_noise(alone, inside, ground.sought_on))
     if ground.holdout is not None:  # set the noise scales from the held-out rows
         adam = adam._replace(theta=ground.holdout.settled(adam.theta))
     share = 1.0 if refinement is None else _SHARE_OF_POLISH

@@ -40,6 +40,7 @@ from tfbnn.engine.density.gauss_newton import (
 )
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import compiled_value_and_gradient
+from tfbnn.engine.starts.check import inside_support
 from tfbnn.engine.starts.holdout import HoldoutScore
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
@@ -197,7 +198,7 @@ class _Problem:
             step = np.zeros_like(state.theta)
             step[self.free] = solve(slope)
             step[self.free] -= 0.5 * self.bend(state.theta, step, solve)
-            proposal = state.theta + step
+            proposal = inside_support(self.spec, state.theta + step)
             value, gradient = self.value_and_gradient(proposal)
             if value > state.log_prob[-1]:
                 return proposal, value, gradient, max(damping / _EASE, _LEAST_DAMPING)

@@ -1,6 +1,7 @@
 """The network that is sampled, held to the model that was passed and to the perceptron it copies."""
 
 import json
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
 
@@ -25,6 +26,7 @@ from tfbnn.engine.keras.describing import counted_anew
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.spec.model_spec import ModelSpec
+from tfbnn.spec.network_spec import draw_parameters
 
 pytestmark = pytest.mark.usefixtures("derivatives_taken_for_granted")
 
@@ -299,6 +301,22 @@ def test_a_file_that_asks_for_gigabytes_is_refused_before_anything_is_computed(m
     assert large != spec.architecture
     with pytest.raises(ValueError, match=f"of a row at once, found one that computes {3 * 10**9}"):
         tfbnn.BayesianModel.from_spec(replace(spec, architecture=large))
+
+
+def test_threads_record_their_own_calls():
+    """As chains do that renew their maps at the same time."""
+    spec = spec_of(layers.Dense(8, activation="tanh"), layers.Dense(1), shape=(3,))
+    x = tf.constant(np.random.default_rng(0).normal(size=(3, 50)), spec.dtype)
+    thetas = [
+        tf.constant(draw_parameters(spec, np.random.default_rng(k))[None], spec.dtype)
+        for k in range(4)
+    ]
+    alone = [hidden_units(spec, theta, x).numpy() for theta in thetas]
+    with ThreadPoolExecutor(4) as pool:
+        for _ in range(10):
+            found = list(pool.map(lambda theta: hidden_units(spec, theta, x).numpy(), thetas))
+            for one, expected in zip(found, alone):
+                np.testing.assert_array_equal(one, expected)
 
 
 @cache

@@ -12,11 +12,12 @@ from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.starts import cooling, find
 from tfbnn.engine.starts.check import draw_prior
-from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, Poisson, StudentT
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.run.config import Starts
 from tfbnn.run.options import Sampling
 from tfbnn.run.progress import Notifier
+from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import EarlierRows
 from tfbnn.spec.rows import NetworkRows
 
@@ -52,6 +53,10 @@ def test_half_of_the_particles_count_at_the_next_temperature():
     assert counted.min() == pytest.approx(16, rel=0.1)
     # Not much lower than before, and none where it makes no difference.
     assert cooling.next_temperature(lambda _: np.zeros(8), 1.0) == 0.0
+    # Particles that the likelihood does not allow count at no temperature.
+    some = np.where(np.arange(64) % 4 > 0, -np.inf, 0.0)
+    lower = cooling.next_temperature(lambda t: log_weights(t) + some, 1e3)
+    assert found / 3.0 < lower < 3.0 * found
     steep = np.array([0.0, -1e30, -1e30] * 2)
     few = cooling.next_temperature(lambda t: steep * (t < 1e-6), 1.0)
     assert few == pytest.approx(0.7)
@@ -72,6 +77,24 @@ def test_rows_at_a_temperature_have_so_much_more_noise(likelihood, row_noise, ex
     data = make_data(X2, CURVE, noise, "float64")
     found = cooling.warmed(spec, data, 0.4)
     np.testing.assert_allclose(found.row_noise, np.full(data.y.shape, expected))
+
+
+def test_networks_that_the_likelihood_does_not_allow_are_left_behind():
+    """Rates of e^1000; without any other network the prior is named."""
+    spec = plain_spec([2, 3, 1], prior=Normal(1.0), likelihood=Poisson(), activation="identity")
+    counts = GENERATOR.poisson(2.0, size=(60, 1)).astype(float)
+    data, sampling = (
+        make_data(X2, counts, None, spec.dtype),
+        Sampling(num_chains=4, jit_compile=False),
+    )
+    theta = np.stack([draw_parameters(spec, np.random.default_rng(seed)) for seed in range(16)])
+    theta[[1, 9], -1] = 1e4
+    population = cooling.Populations(theta, 1e3, -2.0, np.zeros(2))
+    cooled = cooling.cooler(spec, data, population, sampling, 0)
+    assert cooled.temperature < 1e3 and np.abs(cooled.theta).max() < 1e3
+    theta[:, -1] = 1e4
+    with pytest.raises(tfbnn.StartError, match="narrower prior"):
+        cooling.cooler(spec, data, population, sampling, 0)
 
 
 def test_class_labels_count_for_less():
