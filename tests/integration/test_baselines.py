@@ -12,9 +12,12 @@ from tests.support.linear import NOISE, closed_form, linear_model, linear_rows
 from tests.support.without_tensorflow import run_without_tensorflow
 from tfbnn import Pretraining
 from tfbnn.engine.basis import seeds
-from tfbnn.likelihoods import Categorical
+from tfbnn.fit.baselines import _settle
+from tfbnn.likelihoods import Categorical, HeteroscedasticGaussian
 from tfbnn.posterior.provenance import Provenance
 from tfbnn.priors import Normal
+from tfbnn.run.options import FitOptions
+from tfbnn.spec.rows import rows_to_fit
 
 FITS = ("fit_map", "fit_ensemble", "fit_laplace")
 FEW = {"fit_map": {}, "fit_ensemble": {"num_members": 3}, "fit_laplace": {"num_results": 40}}
@@ -46,6 +49,25 @@ def quietly(function, *arguments, **settings):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "The .* of this model are not sampled")
         return function(*arguments, **settings)
+
+
+def test_noise_by_the_inputs_is_learned():
+    x = np.linspace(-1.0, 1.0, 200)[:, None]
+    noise = np.where(x > 0, 0.5, 0.05) * np.random.default_rng(0).normal(size=x.shape)
+    model = tfbnn.BayesianMLP([1, 4, 2], likelihood=HeteroscedasticGaussian())
+    record = quietly(model.fit_map, x, x + noise, pretraining=SHORT, jit_compile=False, verbose=0)
+    assert "noise by the inputs" in record.start
+    low, high = quietly(model.predict, np.array([[-0.8], [0.8]]), include_noise=True).stddev[:, 0]
+    assert high > 3.0 * low
+
+
+def test_networks_of_an_ensemble_have_starts_of_their_own():
+    options = FitOptions(num_chains=3)
+    x = np.linspace(-3.0, 3.0, 300)[:, None]
+    spec = tfbnn.BayesianMLP([1, 5, 1]).asked
+    rows, _ = rows_to_fit(spec, x, np.sin(4.0 * x[:, 0]), None, None)
+    found = [_settle(spec, rows, None, fit, options).pretraining.largest_misfit for fit in FITS[:2]]
+    assert found[0] is not None and found[1] is None
 
 
 # Laplace of a linear model with known noise is the posterior.

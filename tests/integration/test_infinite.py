@@ -12,10 +12,12 @@ import tfbnn
 from tests.support.infinite import SCALES, ensemble, model, rows
 from tests.support.linear import linear_model
 from tests.support.marks import statistics_but
+from tfbnn.fit.choices.infinite import options_of_infinite
 from tfbnn.kernels import HMC
 from tfbnn.likelihoods import Gaussian, StudentT
 from tfbnn.posterior.conditioned import GivenRows
-from tfbnn.priors import Laplace, Normal
+from tfbnn.priors import FromPosterior, Laplace, Normal
+from tfbnn.run.options import FitOptions
 
 RUN = dict(num_results=40, num_burnin_steps=40, verbose=0, seed=1)
 
@@ -122,11 +124,31 @@ def test_more_rows_than_memory_is_for_are_refused():
         model().fit_posterior(x, x[:, :1], verbose=0)
 
 
+def test_no_prior_is_made_of_it():
+    fitted = tfbnn.BayesianMLP.from_ensemble(ensemble())
+    with pytest.raises(
+        ValueError, match="FromPosterior needs networks with weights, received infinite"
+    ):
+        FromPosterior(fitted)
+
+
 def test_theta_is_sampled_on_400_rows_and_all_condition():
     spec = model().spec
     indices = spec.indices_of_chains(1000)
     assert len(np.unique(indices)) == 400 and np.array_equal(indices, spec.indices_of_chains(1000))
     assert spec.indices_of_chains(400) is None
+    x, y = rows(450)
+    few, theta = x[spec.indices_of_chains(450)], ensemble().draws
+    expected = model().log_prob(theta, few, y[spec.indices_of_chains(450)])
+    np.testing.assert_array_equal(model().log_prob(theta, x, y), expected)
+    found = model().log_prob_function(x, y)(theta[0]).numpy()
+    np.testing.assert_allclose(found, expected[0])
+
+
+def test_a_rule_keeps_its_limits_without_the_change_of_scores():
+    asked = FitOptions(until=tfbnn.Until(ess=2000, rhat=1.001, score_change=0.01))
+    found = options_of_infinite(model().spec, asked, 100).until
+    assert found == tfbnn.Until(ess=2000, rhat=1.001)
 
 
 @pytest.mark.statistics

@@ -29,6 +29,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.progress import Notifier
 from tfbnn.run.report import seconds_text
 from tfbnn.run.result import nothing_sampled
+from tfbnn.spec.choices import is_auto
 from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
@@ -51,6 +52,9 @@ _WORTH = {
     ENSEMBLE: "the spread of optimised networks is no error bar of a posterior",
     LAPLACE: "error bars hold as far as the posterior is normal around one network",
 }
+
+# Levenberg-Marquardt iterations in which a network learns noise by the inputs.
+_NOISE_ITERATIONS = 30
 
 
 @dataclass(frozen=True, eq=False)
@@ -209,11 +213,14 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
     from tfbnn.engine.density.data import make_data
     from tfbnn.engine.running.driver import starts_of
     from tfbnn.engine.starts.find import log_prob_of
+    from tfbnn.engine.starts.noise_by_inputs import one_noise
 
     spec, notify = config.spec, Notifier(options.verbose, options.callbacks)
     data = make_data(*config.transformed.train, spec.dtype)
     try:
         starts = starts_of(config, data, notify)
+        if one_noise(spec) is not None and not (starts.interrupted or notify.stopped):
+            starts = _with_noise_by_inputs(spec, data, starts, notify)
     finally:
         notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)
@@ -226,12 +233,30 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
     return _Found(data, starts, log_prob, notify.stopped, notify.history)
 
 
+def _with_noise_by_inputs(spec: NetworkSpec, data: Any, starts: Starts, notify: Notifier) -> Starts:
+    """Return networks that have learned noise by the inputs; those of the search have one noise scale."""
+    from tfbnn.engine.starts.newton_plan import plan_newton
+    from tfbnn.engine.starts.polishing import refine_all
+
+    asked = Pretraining(newton_iterations=_NOISE_ITERATIONS)
+    plan = plan_newton(spec, int(data.num_rows), asked)
+    if not plan.method:
+        return starts._replace(text=f"{starts.text}; the noise is one scale: {plan.reason}")
+    found = refine_all(spec, data, starts, range(len(starts.theta)), plan, notify)
+    return found._replace(text=f"{starts.text}; then noise by the inputs by Levenberg-Marquardt")
+
+
 def _settle(
     spec: NetworkSpec, rows: Rows, validation: Rows | None, name: str, options: FitOptions
 ) -> FitConfig:
     """Return the FitConfig of a run without a kernel."""
     _check(spec, name, options)
     chosen = choose(spec, options, rows, validation, is_sampled=False)
+    found = chosen.options.settled_pretraining
+    if name == ENSEMBLE and found is not None and is_auto(options.pretraining):
+        # Starts that populations replace would be draws of one population.
+        found = replace(found, largest_misfit=None)
+        chosen = chosen._replace(options=replace(chosen.options, pretraining=found))
     from tfbnn.engine.basis.seeds import describe_environment
 
     return define(

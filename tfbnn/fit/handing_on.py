@@ -15,6 +15,7 @@ from tfbnn.posterior.checks import (
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
+from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
@@ -162,6 +163,7 @@ class FromPosterior:
         if not isinstance(model, SampledModel):
             raise TypeError(f"FromPosterior needs a fitted model, received {model!r:.200}.")
         ensemble = model.posterior
+        require_weights(ensemble.spec, "FromPosterior")
         ensemble.require_networks("FromPosterior")
         _require_curvature(ensemble.spec)
         is_given = given_together("FromPosterior", x, y)

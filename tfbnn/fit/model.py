@@ -34,6 +34,7 @@ from tfbnn.spec.rows import (
     Rows,
     known_of_rows,
     prepare_rows,
+    rows_of_chains,
     rows_to_fit,
     transform_rows,
 )
@@ -425,7 +426,7 @@ class SampledNetwork(SampledModel):
         Args:
             theta: Parameters [..., P].
             x, y, noise_scale, offset: Rows as in `fit_posterior`. Before a fit, the classes are those of the
-                labels in y.
+                labels in y. At infinite width the density is that of the 400 rows that are sampled on.
             return_terms: Whether to return a dict with log_prior, log_likelihood, log_prob.
 
         Returns:
@@ -441,7 +442,7 @@ class SampledNetwork(SampledModel):
                 f"{list(theta.shape)}."
             )
         known = known_of_rows(self.spec, noise_scale, offset)
-        transformed = self._transformed(x, y, known, "log_prob")
+        transformed = rows_of_chains(self.spec, self._transformed(x, y, known, "log_prob"))
         from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
         terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
@@ -472,6 +473,7 @@ class SampledNetwork(SampledModel):
         """
         known = known_of_rows(self.spec, noise_scale, offset)
         transformed = self._transformed(x, y, known, "log_prob_function")
+        transformed = rows_of_chains(self.spec, transformed)
         from tfbnn.engine.density.value_and_gradient import make_log_prob
 
         return make_log_prob(self.spec, *transformed)

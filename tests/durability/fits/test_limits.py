@@ -172,6 +172,11 @@ def test_a_limit_leaves_a_fixed_number_of_draws_as_it_is(tmp_path):
     fit(output=folder, until=None, num_results=30)
     _, options = read_run(folder, max_seconds=60)
     assert options.num_results == 30 and options.limit == 60
+    assert options.until.ess > 1e100  # no check ends it before
+    with pytest.raises(ValueError, match="until=None asks for exactly"):
+        read_run(folder, until=None, max_seconds=60)
+    with pytest.raises(ValueError, match="max_seconds must be given once"):
+        read_run(folder, until=tfbnn.Until(max_seconds=30), max_seconds=60)
 
 
 def test_each_group_ends_a_cut_warmup_by_itself():

@@ -199,6 +199,12 @@ def test_a_child_that_cannot_start_is_not_a_fault_of_the_file(saved, child):
         tfbnn.load(saved, untrusted=True)
 
 
+def test_no_process_at_all_is_not_a_fault_of_the_file(saved, monkeypatch):
+    monkeypatch.setattr(foreign.sys, "executable", "/nowhere/python")
+    with pytest.raises(ChildProcessError, match="did not start .*/nowhere/python.*untrusted=False"):
+        tfbnn.load(saved, untrusted=True)
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="limits as Linux has them")
 def test_the_child_can_open_nothing_and_has_limits(saved):
     code = """

@@ -254,7 +254,9 @@ def cooler(
         )
 
     def gained(temperature: float) -> Array:
-        return np.where(allowed, log_likelihood(temperature), -np.inf) - np.where(allowed, here, 0.0)
+        return np.where(allowed, log_likelihood(temperature), -np.inf) - np.where(
+            allowed, here, 0.0
+        )
 
     temperature = next_temperature(gained, population.temperature)
     log_weights = _of_each(gained(temperature))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tfbnn.fit.choices.compare_networks import choose_network
 from tfbnn.fit.choices.infinite import options_of_infinite
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import FitSizes
+from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.description import read_fit_config
@@ -90,6 +91,8 @@ def choose(
         spec, options = as_begun(spec, options, begun)
     spec = close_spec(spec, rows, validation)
     transformed = learn_transforms(spec, rows, validation)
+    if isinstance(spec, ModelSpec) and isinstance(options.initial_state, Ensemble):
+        spec = _network_of_draws(spec, options.initial_state.spec)
     if isinstance(spec, ModelSpec) and spec.others:
         spec = choose_network(spec, transformed, options)
     if isinstance(spec, InfiniteSpec):
@@ -271,6 +274,21 @@ def as_begun(
     if "kernel" in settled:
         settled["kernel"] = kernel_from_json(begun.kernel)
     return spec, replace(options, **settled)
+
+
+def _network_of_draws(spec: ModelSpec, there: NetworkSpec) -> ModelSpec:
+    """Return the one of several networks whose draws are the starts.
+
+    Raises:
+        ValueError: If it is none of them.
+    """
+    alike = [one for one in (spec, *spec.others) if _same_network(one, there)]
+    if not alike:
+        raise ValueError(
+            f"initial_state must be one of the networks that this model may have, received "
+            f"{there.architecture_text}, {there.likelihood_name}. Give its layer_sizes and likelihood."
+        )
+    return replace(cast(ModelSpec, alike[0]), others=())
 
 
 def _same_network(spec: NetworkSpec, there: NetworkSpec) -> bool:

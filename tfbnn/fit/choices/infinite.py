@@ -103,5 +103,6 @@ def options_of_infinite(spec: InfiniteSpec, options: FitOptions, num_rows: int) 
         )
     if options.until is None or not is_auto(options.num_results):
         return options
-    until = Until(max_seconds=options.limit) if options.is_short else options.until
+    until = options.until
+    until = replace(until, score_change=None) if isinstance(until, Until) else Until()
     return replace(options, until=until, num_results=rules.most_of_scales(options.effort))

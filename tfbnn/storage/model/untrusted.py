@@ -46,13 +46,19 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
     file_size = os.fstat(file.fileno()).st_size
     args = [sys.executable, "-P", "-S", "-m", "tfbnn.storage.model.untrusted_child", str(max_bytes)]
     with tempfile.TemporaryFile() as complaints:
-        process = subprocess.Popen(
-            args, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
-        )
+        try:
+            process = subprocess.Popen(
+                args, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
+            )
+        except OSError as error:
+            raise ChildProcessError(
+                f"The process that reads foreign model files did not start ({error}). Pass "
+                "untrusted=False for a file of your own."
+            ) from error
         stream = cast(BufferedReader, process.stdout)
         timer = threading.Timer(_START_SECONDS + _SECONDS_PER_BYTE * file_size, process.kill)
-        timer.start()
         try:
+            timer.start()
             if stream.read(len(READY)) != READY:
                 process.wait()
                 raise ChildProcessError(_start_failure(complaints))
@@ -66,7 +72,8 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
             return arrays
         finally:
             timer.cancel()
-            timer.join()
+            if timer.ident is not None:
+                timer.join()
             process.kill()
             stream.close()
             process.wait()

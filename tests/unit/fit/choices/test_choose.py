@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.support.builders import config_of_run, plain_spec
+from tests.support.builders import config_of_run, plain_spec, synthetic_ensemble
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import kernel_to_json
@@ -218,6 +218,20 @@ def test_a_run_that_goes_on_keeps_what_was_chosen_for_it_and_no_more():
     assert as_begun(*given, everything) == given
     # What was given there is chosen here, and compared.
     assert as_begun(*asked, begun) == asked
+
+
+def test_a_model_with_open_layers_starts_from_draws_of_its_own():
+    """Those of another network are no parameters of the one that would be chosen."""
+    spec = BayesianMLP().asked.for_rows(X, WIDE, "refuse")
+    there = synthetic_ensemble((2, 20, 20, 1), parameterization="ntk")
+    options = FitOptions(initial_state=there, pretraining=None, kernel=HMC(), num_burnin_steps=5)
+    found = choose(spec, options, rows(), None).spec
+    assert found.layer_sizes == (2, 20, 20, 1) and not found.others
+    other = replace(options, initial_state=synthetic_ensemble((2, 7, 1)))
+    with pytest.raises(
+        ValueError, match="one of the networks that this model may have, received 2-7-1"
+    ):
+        choose(spec, other, rows(), None)
 
 
 FAILED = np.where(np.arange(60)[:, None] == 7, -1.0, WIDE)
