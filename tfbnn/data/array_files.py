@@ -1,5 +1,6 @@
 """Tables of named arrays in NPY, NPZ, HDF5 and Parquet files. Nothing is ever unpickled."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -10,6 +11,8 @@ from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_indices
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
 
+# Name of an index of pandas in files and tables of pyarrow.
+_INDEX = re.compile(r"__index_level_\d+__")
 # (name, array) pairs, with None for anything but numbers, text and booleans. Text is str, never
 # bytes. Names may occur twice.
 Arrays = list[tuple[str, Array | None]]
@@ -80,8 +83,17 @@ def read_parquet(path: str) -> Arrays:
 
 
 def from_arrow(table: Any) -> Arrays:
-    """Return the columns of a pyarrow table, with None for those without numbers or text."""
-    return [(name, _of_arrow(column)) for name, column in zip(table.column_names, table.columns)]
+    """Return the columns of a pyarrow table, with None for those without numbers or text.
+
+    The index without a name that pandas writes is such a column.
+    """
+    pairs = zip(table.column_names, table.columns)
+    return [(name, None if is_index(name) else _of_arrow(column)) for name, column in pairs]
+
+
+def is_index(name: str) -> bool:
+    """Return whether a column of a pyarrow table is the index of pandas, without a name of its own."""
+    return _INDEX.fullmatch(name) is not None
 
 
 def _of_arrow(column: Any) -> Array | None:
@@ -116,6 +128,13 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     available = tuple(name for name, _ in found)
     no_columns = set(written) - set(available)
     column_indices((*wanted.needed, *wanted.without), (*available, *no_columns), path)
+    parts = [
+        one
+        for name, array in arrays
+        if name in wanted.without
+        for one in _columns_of(name, array, kinds)
+    ]
+    wanted = wanted._replace(without=(*wanted.without, *(name for name, _ in parts)))
     names = wanted.chosen(available)
     for name in no_columns & {*names}:
         raise ValueError(

@@ -202,7 +202,8 @@ class CsvRows:
         if not line.strip(_BLANKS) or (self._separator == WHITE_SPACE and not line.strip()):
             self._blank = self._number
             return True
-        if not line.lstrip().startswith("#"):
+        # In a table with tabs the first cell may be empty.
+        if not line.lstrip(" " if self._separator == "\t" else None).startswith("#"):
             return False
         self._comment = line.lstrip("# \t")
         return True

@@ -37,7 +37,7 @@ _NO_NUMBERS: dict[str, tuple[type, ...]] = {
 }
 _ADVICE = {
     "strings": "Convert numbers to float; text in x needs a data frame, labels in y likelihood=Categorical().",
-    "booleans": "Convert them with astype(float), or pass a data frame.",
+    "booleans": "Convert them with astype(float); booleans in x may stay in a data frame.",
     "dates": "Convert them to numbers: .dt.dayofyear and .dt.year, or days since some date.",
     "time spans": "Convert them to numbers, such as .dt.total_seconds().",
 }
@@ -425,6 +425,8 @@ def _refuse_non_finite(
         shown = {index if names is None else names[index]: n for index, n in counts.items()}
         by_column = f" (by column: {counted(shown)})" if len(counts) > 1 else ""
         received = f"{len(bad)} NaN or infinite values{by_column}, the first ({array[row, column]})"
+        if not np.isnan(array[row, column]):
+            advice = "Drop or repair these rows."  # infinity is no gap
         raise BadRowError(name, f"{name} must be finite, received {received}", advice, row, column)
 
 

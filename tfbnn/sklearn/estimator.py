@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning as AnyConvergenceWarning
-from sklearn.utils import _safe_indexing, check_random_state
+from sklearn.utils import _safe_indexing, check_consistent_length, check_random_state
 from sklearn.utils.validation import _num_samples, check_is_fitted, validate_data
 
 from tfbnn.data.bad_rows import positions_named
@@ -169,6 +169,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         given = {"groups": np.arange(num_rows)} | {
             name: value for name, value in beside.items() if value is not None
         }
+        check_consistent_length(X, y, *given.values())
         taken = {name: _safe_indexing(value, indices) for name, value in given.items()}
         return _safe_indexing(X, indices), _safe_indexing(y, indices), beside | taken
 

@@ -11,8 +11,8 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from tfbnn.data.frames import refuse_other_order
-from tfbnn.data.validation import check_number
+from tfbnn.data.frames import plain_frame, refuse_other_order
+from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.posterior.distribution import PredictiveDistribution
 from tfbnn.sklearn.estimator import SampledEstimator, explains_settings, named
 from tfbnn.spec.choices import AUTO, is_auto
@@ -143,9 +143,12 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         if not (is_auto(likelihood) and is_auto(self.hidden_layer_sizes)):
             likelihood = self._settled(Gaussian("learned"), Regression)
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
+        # Text that scikit-learn has converted would be class labels for the model, which keeps names.
+        targets = as_float_array(targets, "y")
+        given = y if np.asarray(plain_frame(y, "y")).dtype.kind in "iuf" else targets
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
         num_outputs = num_targets if is_auto(likelihood) else likelihood.num_outputs(num_targets)
-        self._sample(inputs, num_inputs, named(y, targets), likelihood, num_outputs, beside)
+        self._sample(inputs, num_inputs, named(given, targets), likelihood, num_outputs, beside)
         return self
 
     def predict(

@@ -67,20 +67,25 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
             values = values[..., None]
         return values[..., list(self.targets)]
 
+    def _shaped(self, values: Array) -> Array:
+        """Return values [N, columns] in the shape of the distribution, [] for a scalar one."""
+        return np.reshape(values, self.shape)[()]
+
     def _at_all(self, method: str, values: Array) -> Array:
-        """Evaluate a method of the predictive distribution at values [N, columns]."""
+        """Evaluate a method of the predictive distribution at values [N, columns], or one number."""
+        values = np.reshape(values, (len(self.x), len(self.targets)))
         given = np.zeros((len(self.x), self.model.spec.num_targets))
         given += values[:, :1]  # placeholders for other targets, whose results are not used
         given[:, list(self.targets)] = values
         if self.model.posterior.vector_target:
             given = given[:, 0]
-        return self._picked(getattr(self._distribution, method)(given))
+        return self._shaped(self._picked(getattr(self._distribution, method)(given)))
 
     def _mean(self) -> Array:
-        return self._picked(self._distribution.mean())
+        return self._shaped(self._picked(self._distribution.mean()))
 
     def _var(self) -> Array:
-        return self._picked(self._distribution.var())
+        return self._shaped(self._picked(self._distribution.var()))
 
     def _pdf(self, x: Array) -> Array:
         return self._at_all("pdf", x)
@@ -94,18 +99,25 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
     def _ppf(self, p: Array) -> Array:
         levels, indices = np.unique(p, return_inverse=True)
         found = self._picked(self._distribution.quantile(levels))
-        return np.take_along_axis(found, indices.reshape(1, *p.shape), axis=0)[0]
+        indices = indices.reshape(1, len(self.x), len(self.targets))
+        return self._shaped(np.take_along_axis(found, indices, axis=0)[0])
 
     def _energy_self(self) -> Array:
         # The CRPS at y is E|X - y| minus half of E|X - X'|. At both ends E|X - y| is known.
-        low, high = self._picked(self._distribution.quantile(_ENDS))
+        low, high = map(self._shaped, self._picked(self._distribution.quantile(_ENDS)))
         energy = high - low - self._at_all("crps", low) - self._at_all("crps", high)
-        return energy.sum(axis=1)
+        return energy.sum(axis=1) if energy.ndim else energy
 
     def _energy_x(self, x: Array) -> Array:
-        return self._at_all("crps", x).sum(axis=1) + 0.5 * self._energy_self()
+        scores = self._at_all("crps", x)
+        return (scores.sum(axis=1) if scores.ndim else scores) + 0.5 * self._energy_self()
+
+    def _iat(self, rowidx: Any = None, colidx: Any = None) -> SampledDistribution:
+        return SampledDistribution(self.model, self.x.iloc[[rowidx]], [self.targets[colidx]])
 
     def _iloc(self, rowidx: Any = None, colidx: Any = None) -> SampledDistribution:
+        if rowidx is not None and colidx is not None and np.ndim(rowidx) == np.ndim(colidx) == 0:
+            return self._iat(rowidx, colidx)
         rows = slice(None) if rowidx is None else np.atleast_1d(rowidx)
         columns = slice(None) if colidx is None else np.atleast_1d(colidx)
         targets = np.asarray(self.targets)[columns].tolist()
@@ -115,6 +127,8 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
     def _sample(self, n_samples: int | None = None) -> Any:
         seed = int(np.random.randint(np.iinfo(np.int32).max))  # noqa: NPY002 - skpro's seed is NumPy's
         draws = self._picked(self._distribution.sample(n_samples or 1, seed=seed))
+        if self.ndim == 0:
+            return draws.ravel()[0] if n_samples is None else pandas.DataFrame(draws[:, 0])
         frames = [pandas.DataFrame(one, self.index, self.columns) for one in draws]
         return frames[0] if n_samples is None else pandas.concat(frames, keys=range(n_samples))
 

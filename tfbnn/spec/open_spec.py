@@ -90,8 +90,9 @@ class OpenSpec:
 
     @property
     def first(self) -> ModelSpec:
-        """The first candidate network, with one input and one output where these are not known."""
-        return self._candidates(1, 1)[0]
+        """The first candidate network, with one input and target where these are not known."""
+        noise = getattr(self.settings["likelihood"], "noise_scale", None)
+        return self._candidates(1, len(noise) if isinstance(noise, tuple) else 1)[0]
 
     @property
     def own_names(self) -> tuple[str, ...]:

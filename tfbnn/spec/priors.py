@@ -323,8 +323,9 @@ class Normal(WeightPrior):
 
     def __post_init__(self) -> None:
         for name, above in (("scale", 0), ("loc", None)):
-            value = number_or_array(name, getattr(self, name), above)
-            if isinstance(value, FrozenArray):
+            given = getattr(self, name)
+            value = number_or_array(name, given, above)
+            if isinstance(value, FrozenArray) or isinstance(given, np.ndarray):
                 object.__setattr__(self, name, value)
         shapes = self._shapes
         if len(set(shapes)) > 1:

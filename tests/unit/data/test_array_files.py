@@ -6,6 +6,7 @@ from decimal import Decimal
 
 import h5py
 import numpy as np
+import pandas as pd
 import pytest
 
 from tfbnn.data.tables import read_table
@@ -126,6 +127,19 @@ def test_columns_of_one_name_are_refused(tmp_path):
     with pytest.raises(ValueError, match="2 columns x_0"):
         read_table(tmp_path / "t.npz")
     assert read_table(tmp_path / "t.npz", columns=["x_1"]).values.tolist() == [[1.0]] * 3
+
+
+def test_the_index_of_pandas_is_no_column(tmp_path):
+    pytest.importorskip("pyarrow")
+    frame = pd.DataFrame({"a": [1.0, 2.0, 3.0], "y": [4.0, 5.0, 6.0]})
+    frame[::-1].to_parquet(tmp_path / "t.parquet")
+    assert read_table(tmp_path / "t.parquet").columns == ("a", "y")
+
+
+def test_a_matrix_is_ignored_by_its_name(tmp_path):
+    np.savez(tmp_path / "t.npz", x=np.ones((3, 2)), z=np.ones((3, 2)), y=np.ones(3))
+    found = read_table(tmp_path / "t.npz", without=["z"]).columns
+    assert found == ("x_0", "x_1", "y")
 
 
 def test_parquet_decimals_are_numbers(tmp_path):

@@ -11,7 +11,7 @@ from tests.support import entries as at
 from tests.support.entries import NOISE, X, Y, fake_fit, name_of
 from tfbnn import BayesianMLP
 from tfbnn.data.bad_rows import BadRowError, positions_named
-from tfbnn.data.frames import column_names_of, select_columns
+from tfbnn.data.frames import column_names_of, plain_frame, select_columns
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.priors import Normal
@@ -107,6 +107,18 @@ def test_rows_of_validation_and_later_ones_are_taken_by_name():
     np.testing.assert_array_equal(later.noise, noise[:, ::-1])
     np.testing.assert_array_equal(validation.y, rows.y)
     assert column_names_of(swapped, ("a", "b")) == {"target_names": ["a", "b"]}
+
+
+def test_tables_of_pyarrow_have_names_of_targets_and_no_index_of_pandas():
+    pyarrow = pytest.importorskip("pyarrow")
+    values = np.arange(10.0)[:, None]
+    targets = pd.DataFrame(values + [0.0, 100.0], columns=["a", "b"])
+    first, turned = (pyarrow.Table.from_pandas(one) for one in (targets, targets[["b", "a"]]))
+    assert column_names_of(first) == {"target_names": ["a", "b"]}
+    x = pd.DataFrame(values + [0.0, 7.0], columns=NAMES)
+    rows, validation = rows_to_fit(BayesianMLP([2, 3, 2]).spec, x, first, None, (x, turned))
+    np.testing.assert_array_equal(validation.y, rows.y)
+    assert plain_frame(pyarrow.Table.from_pandas(x[::-1]), "x").columns == NAMES
 
 
 def test_values_of_selected_columns_keep_their_bits():

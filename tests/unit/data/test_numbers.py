@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from tfbnn.data.numbers import is_number, label_numbers
+from tfbnn.data.validation import as_matrix
 
 
 @pytest.mark.parametrize("text", ["0", "-1", "+1.5", ".5", "1.", " 2 ", "1e-3", "1.0E+02", "007"])
@@ -52,3 +53,11 @@ def test_different_texts_are_different_labels(seed):
     texts = ["".join(rng.choice(pieces, rng.integers(1, 4))) for _ in range(rng.integers(1, 6))]
     numbers = label_numbers(texts)
     assert numbers is None or len(set(numbers.tolist())) == len(set(texts))
+
+
+def test_advice_fits_what_is_wrong():
+    with pytest.raises(ValueError, match="Drop or repair these rows") as raised:
+        as_matrix([[1.0, np.inf]], "x")
+    assert "indicator" not in str(raised.value)
+    with pytest.raises(ValueError, match="missing='indicator'"):
+        as_matrix([[1.0, np.nan]], "x")

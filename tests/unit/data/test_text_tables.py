@@ -56,6 +56,12 @@ def test_which_line_names_the_columns(text, columns):
     assert CsvRows(iter(text.splitlines(keepends=True)), "t.csv").columns == columns
 
 
+def test_a_row_with_an_empty_first_cell_is_no_comment(tmp_path):
+    (tmp_path / "t.tsv").write_text("a\tb\tc\n1\t#2\t3\n\t#5\t6\n # a comment\n")
+    table = read_table(tmp_path / "t.tsv", gaps=True, texts=True)
+    assert len(table) == 2 and table.column("b")[1] == "#5"
+
+
 @pytest.mark.parametrize("separator", [",", ";", "\t"])
 def test_quoted_cells_hold_anything(separator):
     cells = ['"one, two; three\tfour"', '"#1\n# no comment\n\nthe end"', '"say ""x"""', '""', "5"]

@@ -181,6 +181,22 @@ def test_searches_and_pipelines_take_it(fits):
     assert len(fits.calls) == 7 and search.predict(X).shape == Y.shape
 
 
+def test_text_of_numbers_is_fitted_as_numbers_and_booleans_are_refused(fits):
+    words = pd.Series(["1.5", "2.5"] * 20, name="price")
+    BayesianMLPRegressor().fit(X, words)
+    assert isinstance(fits.calls[0].asked.likelihood, Gaussian) and fits.calls[0].y.dtype == float
+    with pytest.raises(TypeError, match="y must hold real numbers, received booleans"):
+        BayesianMLPRegressor().fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("rows, noise", [(40, 30), (30, 35)])
+def test_weights_do_not_hide_rows_of_another_number(fits, rows, noise):
+    weights = np.ones(30)
+    weights[3] = 2.0
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        BayesianMLPRegressor().fit(X[:rows], Y[:30], weights, noise_scale=np.ones(noise))
+
+
 def test_noise_is_cut_with_the_rows_of_a_fold(fits):
     noise = np.linspace(0.1, 0.5, 40)
     cross_validate(BayesianMLPRegressor(), X, Y, cv=4, params={"noise_scale": noise})

@@ -58,6 +58,21 @@ def test_draws_follow_the_seed_of_numpy_and_come_in_its_frames():
     pd.testing.assert_frame_equal(found.sample(2000), draws)
 
 
+def test_a_scalar_of_it_is_a_distribution_and_it_is_plotted():
+    regressor = BayesianMLPProbaRegressor(BayesianMLPRegressor(random_state=1)).fit(X, Y)
+    found = regressor.predict_proba(X[:3])
+    one = found.iat[1, 1]
+    assert one.shape == () and found.iloc[1, 1].shape == ()
+    values = dict(mean=(), var=(), cdf=(0.3,), ppf=(0.3,), log_pdf=(0.3,))
+    for method, arguments in values.items():
+        expected = getattr(found, method)(*arguments).iloc[1, 1]
+        assert getattr(one, method)(*arguments) == pytest.approx(expected, rel=1e-5)
+    assert one.energy(0.2) > 0 and np.ndim(one.sample()) == 0 and one.sample(5).shape == (5, 1)
+    matplotlib = pytest.importorskip("matplotlib")
+    matplotlib.use("Agg")
+    assert found.plot()[1].shape == (3, 2)
+
+
 def test_columns_may_be_numbers():
     plain = pd.DataFrame(X.to_numpy())
     found = BayesianMLPProbaRegressor().fit(plain, Y["y"].to_numpy()).predict_proba(plain[:4])

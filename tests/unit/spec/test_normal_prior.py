@@ -123,4 +123,5 @@ def test_units_are_not_alike_where_weights_have_priors_of_their_own():
 
 
 def test_an_array_without_axes_is_a_number():
-    assert priors.Normal(np.array(0.5)) == priors.Normal(0.5)
+    prior = priors.Normal(np.array(0.5))
+    assert prior == priors.Normal(0.5) and hash(prior) == hash(priors.Normal(0.5))

@@ -79,6 +79,12 @@ def test_columns_of_text_count_as_the_inputs_they_become():
     assert first.layer_sizes[0] == 4
 
 
+def test_noise_of_several_targets_leaves_the_layers_open():
+    model = tfbnn.BayesianMLP(likelihood=Gaussian([0.1, 0.2]))
+    spec = model.asked.for_rows(np.ones((9, 3)), np.ones((9, 2)), "refuse")
+    assert spec.num_targets == 2 and model.get_config()["likelihood"]["noise_scale"] == [0.1, 0.2]
+
+
 def test_layers_that_are_given_have_one_noise_scale():
     given = tfbnn.BayesianMLP([3, 50, 2])
     assert given.spec == tfbnn.BayesianMLP([3, 50, 2], likelihood=Gaussian("learned")).spec
