@@ -178,7 +178,7 @@ class Mixture(NamedTuple):
             if not left.all():
                 rows, part, here, excess = rows[left], part.at(left), here[left], excess[left]
             densities = np.exp(self.noise.log_densities(here, part.location, part.scale))
-            with np.errstate(divide="ignore", invalid="ignore"):
+            with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
                 new = here - excess / np.einsum("m,mnk->nk", self.weights, densities)
             inside = (new > low[rows]) & (new < high[rows])
             t[rows] = np.where(inside, new, 0.5 * (low[rows] + high[rows]))

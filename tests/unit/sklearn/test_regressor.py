@@ -293,7 +293,7 @@ class Quantity(np.ndarray):
 
 def test_counts_have_offsets_in_fits_and_predictions(fits):
     counts, offset = np.arange(40) % 5, np.linspace(0.0, 1.0, 40)
-    estimator = BayesianMLPRegressor(likelihood=tfbnn.likelihoods.Poisson())
+    estimator = BayesianMLPRegressor(likelihood=tfbnn.likelihoods.Poisson(), random_state=0)
     estimator.fit(X, counts, offset=offset)
     np.testing.assert_array_equal(fits.calls[0].rows.noise[:, 0], offset)
     mean, std = estimator.predict(X[:3], return_std=True, offset=offset[:3])
