@@ -61,6 +61,21 @@ def test_noise_by_the_inputs_is_learned():
     assert high > 3.0 * low
 
 
+def test_noise_by_the_inputs_is_not_that_of_few_rows_which_the_network_follows():
+    """Without rows that judge it the noise went to zero where a network has more weights than rows."""
+    generator = np.random.default_rng(1)
+    x = generator.normal(size=(1200, 5))
+    y = (
+        np.sin(x[:, 0])
+        + 0.5 * x[:, 1]
+        + np.where(x[:, 2] > 0, 0.4, 0.1) * generator.normal(size=1200)
+    )
+    model = tfbnn.BayesianMLP([5, 20, 2], likelihood=HeteroscedasticGaussian())
+    steps = Pretraining(epochs=200, batch_size=32, newton_iterations=0)
+    quietly(model.fit_map, x[:200], y[:200], pretraining=steps, verbose=0)
+    assert quietly(model.evaluate, x[200:], y[200:])["log_predictive_density"] > -1.0
+
+
 def test_networks_of_an_ensemble_have_starts_of_their_own():
     options = FitOptions(num_chains=3)
     x = np.linspace(-3.0, 3.0, 300)[:, None]

@@ -59,6 +59,17 @@ def test_the_second_fit_has_the_network_and_the_transforms_of_the_first(first, s
     assert priors.FromPosterior(model)._prior.num_rows == 60
 
 
+def test_a_transform_that_settings_chose_gives_way_to_that_of_the_first():
+    """With fixed noise "auto" means "standardize" before there are rows."""
+    fixed = dict(likelihood=tfbnn.likelihoods.Gaussian(NOISE))
+    one = tfbnn.BayesianMLP([2, 3, 1], y_transform=None, **fixed)
+    one.fit_posterior(*rows(1), kernel=KERNEL, pretraining=None, **SHORT)
+    two, three = build(priors.FromPosterior(one)), tfbnn.BayesianMLP([2, 3, 1], **fixed)
+    for model, given in ((two, {}), (three, {"initial_state": one})):
+        model.fit_posterior(*rows(2), kernel=KERNEL, pretraining=None, **SHORT, **given)
+        assert model.spec.y_transform == model.posterior.y_pipeline.names == ()
+
+
 def test_it_knows_where_the_rows_of_both_batches_are_and_them_again(second):
     model, _ = second
     batches = [rows(seed) for seed in (1, 2)]

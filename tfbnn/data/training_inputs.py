@@ -68,7 +68,7 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
     """Summarise the transformed training inputs.
 
     Args:
-        x: Inputs [N, D] on the scale the network sees, float64.
+        x: Inputs [N, D] on the scale the network sees; of many rows they may be float32.
         weights: Number of rows that each row stands for [N]; default one.
 
     Returns:
@@ -78,7 +78,10 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
         ValueError: For numbers so large that their covariance overflows.
     """
     with np.errstate(over="ignore", invalid="ignore"):
-        mean = x.mean(axis=0) if weights is None else np.average(x, axis=0, weights=weights)
+        if weights is None:
+            mean = x.mean(axis=0, dtype=np.float64)
+        else:
+            mean = np.average(x, axis=0, weights=weights)
         products = [
             _products(x[rows] - mean, None if weights is None else weights[rows])
             for rows in row_slices(len(x))
@@ -99,7 +102,8 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
         shares = np.cumsum(weights[order])
         indices = np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))
         distances = distances[order][indices]
-    return TrainingInputs(x.min(axis=0), x.max(axis=0), mean, covariance, distances)
+    low, high = (end.astype(np.float64) for end in (x.min(axis=0), x.max(axis=0)))
+    return TrainingInputs(low, high, mean, covariance, distances)
 
 
 def _products(deviation: Array, weights: Array | None) -> Array:

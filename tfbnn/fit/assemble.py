@@ -23,7 +23,7 @@ from tfbnn.run.evidence import Ladder
 from tfbnn.run.options import FitOptions, Sampling
 from tfbnn.run.result import Result
 from tfbnn.run.stores import committed_result
-from tfbnn.run.until import Until, with_limit
+from tfbnn.run.until import UNREACHABLE, Until, with_limit
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import (
     MAX_REFERENCE_ROWS,
@@ -38,10 +38,6 @@ from tfbnn.system.atomic import StrPath
 
 if TYPE_CHECKING:
     from tfbnn.fit.choices.choose import Chosen
-
-
-# Effective sample size that no run reaches.
-_UNREACHABLE = 1e300
 
 
 def make_ensemble(
@@ -310,17 +306,19 @@ def read_run(
 
     config = read_fit_config(RunFolder.open(folder), custom)
     begun = config.sampling
-    is_open = until == "auto"
-    if is_open and num_results is None:
-        until = begun.until
-    if num_results is None and (until is None) == (begun.until is None):
+    if begun.until is not None and begun.until.ess == UNREACHABLE:  # the limit of an earlier resume
+        begun = replace(begun, until=None)
+    rule: Any = until
+    if until == "auto":
+        rule = begun.until if num_results is None else None
+    if num_results is None and (rule is None) == (begun.until is None):
         num_results = begun.num_results
-    if max_seconds is not None and is_open:
-        # The limit replaces that of the run. Of a fixed number of draws only the limit may leave some out.
-        rule = until if isinstance(until, Until) else Until() if until else Until(ess=_UNREACHABLE)
-        until = replace(rule, max_seconds=max_seconds)
+    limit = begun.limit if max_seconds is None else max_seconds
+    if until == "auto" and limit is not None:
+        # Of a fixed number of draws only the limit may leave some out.
+        rule = replace(rule or Until(ess=UNREACHABLE), max_seconds=limit)
     elif max_seconds is not None:
-        until = with_limit(until, max_seconds)
+        rule = with_limit(rule, max_seconds)
     return config, FitOptions(
         kernel=kernel_from_json(config.kernel),
         pretraining=config.pretraining,
@@ -332,7 +330,7 @@ def read_run(
         resume=True,
         column_names=config.provenance.column_names,
         num_results="auto" if num_results is None else num_results,
-        until=until,
+        until=rule,
         **begun.numbers,
         **options,
     )

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, cast
 
 import numpy as np
 
@@ -53,8 +53,9 @@ _WORTH = {
     LAPLACE: "error bars hold as far as the posterior is normal around one network",
 }
 
-# Levenberg-Marquardt iterations in which a network learns noise by the inputs.
-_NOISE_ITERATIONS = 30
+# Levenberg-Marquardt iterations in which a network learns noise by the inputs, and the share of rows that
+# judges them where the search has none.
+_NOISE_ITERATIONS, _HELD_OUT = 30, 0.15
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +221,7 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
     try:
         starts = starts_of(config, data, notify)
         if one_noise(spec) is not None and not (starts.interrupted or notify.stopped):
-            starts = _with_noise_by_inputs(spec, data, starts, notify)
+            starts = _with_noise_by_inputs(config, data, starts, notify)
     finally:
         notify.close()
     log_prob = log_prob_of(spec, data, starts.theta)
@@ -233,17 +234,27 @@ def _search(config: FitConfig, options: FitOptions) -> _Found:
     return _Found(data, starts, log_prob, notify.stopped, notify.history)
 
 
-def _with_noise_by_inputs(spec: NetworkSpec, data: Any, starts: Starts, notify: Notifier) -> Starts:
-    """Return networks that have learned noise by the inputs; those of the search have one noise scale."""
-    from tfbnn.engine.starts.newton_plan import plan_newton
-    from tfbnn.engine.starts.polishing import refine_all
+def _with_noise_by_inputs(config: FitConfig, data: Any, starts: Starts, notify: Notifier) -> Starts:
+    """Let networks of one noise scale learn noise by the inputs, where held-out rows gain by it.
 
-    asked = Pretraining(newton_iterations=_NOISE_ITERATIONS)
-    plan = plan_newton(spec, int(data.num_rows), asked)
-    if not plan.method:
-        return starts._replace(text=f"{starts.text}; the noise is one scale: {plan.reason}")
-    found = refine_all(spec, data, starts, range(len(starts.theta)), plan, notify)
-    return found._replace(text=f"{starts.text}; then noise by the inputs by Levenberg-Marquardt")
+    On its own rows such a network is the better the closer it fits them, and its noise goes to zero.
+    """
+    from tfbnn.engine.starts.find import ground_of
+    from tfbnn.engine.starts.newton_plan import plan_newton
+    from tfbnn.engine.starts.polishing import polish_all
+
+    spec, settings = config.spec, cast(Pretraining, config.pretraining)
+    share = settings.validation_split or _HELD_OUT
+    settings = replace(settings, validation_split=share, newton_iterations="auto")
+    ground, _ = ground_of(spec, config.transformed, data, settings, config.sampling.seed)
+    plan = plan_newton(spec, int(ground.sought_on.num_rows), settings)
+    plan = plan._replace(num_iterations=min(plan.num_iterations, _NOISE_ITERATIONS))
+    if ground.holdout is None or not plan.num_iterations:
+        why = plan.reason if ground.holdout else "too few rows to hold some out"
+        return starts._replace(text=f"{starts.text}; the noise is one scale: {why}")
+    starts = starts._replace(text=f"{starts.text}; then noise by the inputs")
+    found, _ = polish_all(spec, ground, starts, plan, -np.inf, notify)
+    return found
 
 
 def _settle(

@@ -212,7 +212,8 @@ class FromPosterior:
             settings = settings | {"parameterization": there.parameterization}
         spec = make(prior="auto", **settings)
         refuse_other_network("prior", spec, there)
-        spec = replace(spec.with_priors_of(there), likelihood=there.likelihood, choices=())
+        spec = spec.with_priors_of(there)
+        spec = replace(spec, likelihood=there.likelihood, y_transform=there.y_transform, choices=())
         return spec.after(self._prior)
 
 

@@ -19,8 +19,11 @@ class PointError(ValueError):
     """
 
     def __init__(self, before: str, point: int, after: str) -> None:
-        super().__init__(f"{before} at point {point} (the first is 0){after}")
+        super().__init__(before, point, after)  # as pickle makes it anew
         self.before, self.point, self.after = before, point, after
+
+    def __str__(self) -> str:
+        return f"{self.before} at point {self.point} (the first is 0){self.after}"
 
 
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:

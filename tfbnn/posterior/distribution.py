@@ -373,10 +373,11 @@ class ClassDistribution:
         probs: Mean probabilities as in `predict`: [N, M] for M classes, [N] or [N, K] for the
             second of two classes.
         classes: The labels [M].
+        index: The index of x if it is a frame of pandas, else None.
     """
 
-    def __init__(self, ensemble: Ensemble, x: Array) -> None:
-        self._ensemble = ensemble
+    def __init__(self, ensemble: Ensemble, x: Array, index: Any = None) -> None:
+        self._ensemble, self.index = ensemble, index
         mean = predict(ensemble, x, Summary()).mean
         self.probs = ensemble.as_fitted(mean)
         self.classes = label_array(ensemble.classes or ())
@@ -393,6 +394,8 @@ class ClassDistribution:
 
     def log_prob(self, labels: Any) -> Array:
         """Compute the log of the mean probability of labels [N] or [N, K], for each target."""
+        refuse_other_order(self, labels, "labels", "x")
+        labels = in_order_of(labels, self._ensemble.known.target_names, "labels")
         given = as_labels(labels, "labels", num_targets=self._all.shape[1])
         if len(given) != len(self._all):
             raise ValueError(

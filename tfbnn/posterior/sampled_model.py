@@ -347,7 +347,7 @@ class SampledModel(ExplainsAttributes):
                     "include_noise=False cannot be used with classes, whose probabilities are those of a new "
                     "observation. Leave it out."
                 )
-            return ClassDistribution(ensemble, x)
+            return ClassDistribution(ensemble, x, _index_of(given))
         if include_noise:
             require_noise(ensemble, noise, "predict_distribution")
         return PredictiveDistribution(

@@ -134,10 +134,8 @@ class FitOptions(Sampling):
         self._set("likelihood_power", check_likelihood_power(self.likelihood_power))
         self._set("effort", check_number("effort", self.effort, above=0, maximum=1))
         self._check_pretraining()
-        if not is_auto(self.calibrate) and not isinstance(self.calibrate, bool):
-            raise TypeError(
-                f"calibrate must be 'auto', True or False, received {self.calibrate!r}."
-            )
+        if not is_auto(self.calibrate):
+            self._set("calibrate", check_flag("calibrate", self.calibrate))
         self._check_initial_state()
         self._set("resume", check_flag("resume", self.resume))
         self._check_output()

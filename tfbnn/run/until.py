@@ -13,6 +13,10 @@ from tfbnn.system.words import did_you_mean
 FIRST_LOOK = 100
 
 
+# Effective sample size that no run reaches, of rules under which only the time limit leaves draws out.
+UNREACHABLE = 1e300
+
+
 @dataclass(frozen=True, kw_only=True)
 class Until:
     """Stopping rule that ends a run as soon as its draws are good enough.
@@ -59,7 +63,9 @@ class Until:
         return None if entry is None else cls(**entry)
 
     def __str__(self) -> str:
-        limits = vars(self).items()
+        limits = list(vars(self).items())
+        if self.ess == UNREACHABLE:
+            limits = [(name, value) for name, value in limits if name not in ("ess", "rhat")]
         return ",".join(f"{name}={value:.10g}" for name, value in limits if value is not None)
 
 

@@ -271,5 +271,15 @@ def explains_settings(cls: Estimator) -> Estimator:
 
 
 def named(given: Any, checked: Array) -> Any:
-    """Return the targets as given where they have column names, otherwise the checked array."""
-    return given if column_names_of(given) else checked
+    """Return checked targets with the column names of those given; as given if they are numbers.
+
+    Text that scikit-learn converts to numbers would be class labels for the model.
+    """
+    names = column_names_of(given).get("target_names")
+    if not names:
+        return checked
+    entries = np.asarray(plain_frame(given, "y"))
+    is_text = entries.dtype.kind not in "iuf" and any(isinstance(one, str) for one in entries.flat)
+    if checked.dtype.kind not in "iuf" or not is_text:
+        return given
+    return Table(tuple(names), checked) if checked.ndim == 2 else checked

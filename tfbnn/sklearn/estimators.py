@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from sklearn.base import ClassifierMixin, RegressorMixin
 from sklearn.utils.multiclass import check_classification_targets
 
-from tfbnn.data.frames import plain_frame, refuse_other_order
+from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.data.validation import as_float_array, check_number
 from tfbnn.posterior.distribution import PredictiveDistribution
 from tfbnn.sklearn.estimator import SampledEstimator, explains_settings, named
@@ -143,12 +143,10 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         if not (is_auto(likelihood) and is_auto(self.hidden_layer_sizes)):
             likelihood = self._settled(Gaussian("learned"), Regression)
         inputs, num_inputs, targets = self._rows(X, y, beside, y_numeric=True, multi_output=True)
-        # Text that scikit-learn has converted would be class labels for the model, which keeps names.
         targets = as_float_array(targets, "y")
-        given = y if np.asarray(plain_frame(y, "y")).dtype.kind in "iuf" else targets
         num_targets = 1 if targets.ndim == 1 else targets.shape[1]
         num_outputs = num_targets if is_auto(likelihood) else likelihood.num_outputs(num_targets)
-        self._sample(inputs, num_inputs, named(given, targets), likelihood, num_outputs, beside)
+        self._sample(inputs, num_inputs, named(y, targets), likelihood, num_outputs, beside)
         return self
 
     def predict(
@@ -260,7 +258,9 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
 
         Models of counts take an offset, as in `predict`.
         """
+        refuse_other_order(X, y, "y", "X")
         mean = self.predict(X) if offset is None else self.predict(X, offset=offset)
+        y = in_order_of(y, self.model_.posterior.known.target_names, "y")
         from sklearn.metrics import r2_score  # the import takes half a second; only score needs it
 
         return float(r2_score(y, mean, sample_weight=sample_weight))

@@ -144,6 +144,10 @@ def rows_to_fit(
     x, y, *noise = validation_data
     noise_scale = noise[0] if noise else None
     held_out = prepare_rows(spec, x, y, noise_scale, "validation ", known)
+    if not spec.has_counts and held_out.noise is None and rows.noise is not None:
+        raise ValueError(
+            "validation_data needs noise_scale, as the training rows have one. Pass (x, y, noise_scale)."
+        )
     if spec.has_counts and (rows.noise is None) != (held_out.noise is None):
         raise ValueError(
             "validation_data must have an offset if the training rows have one, and none otherwise. Pass "
@@ -309,15 +313,15 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
 def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
     """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total.
 
-    If there are more rows, groups of more than a quarter of `most` are passed over, unless hardly any other is
-    left: one of them would take the place of all others.
+    If there are more rows, groups of more than a quarter of `most` are passed over where the others have at
+    least half of `most`: one of them would take the place of all others.
     """
     if groups is None:
         return evenly_spaced(num_rows, most)
     sizes = np.bincount(groups)
     some = np.arange(len(sizes))
     small = np.flatnonzero((sizes > 0) & (sizes <= most // 4))
-    if sizes.sum() > most and len(small) > 1:
+    if sizes.sum() > most and sizes[small].sum() >= most // 2:
         some = small
     count = len(some)
     while sizes[some[evenly_spaced(len(some), count)]].sum() > most and count > 1:

@@ -172,7 +172,13 @@ def test_a_limit_leaves_a_fixed_number_of_draws_as_it_is(tmp_path):
     fit(output=folder, until=None, num_results=30)
     _, options = read_run(folder, max_seconds=60)
     assert options.num_results == 30 and options.limit == 60
-    assert options.until.ess > 1e100  # no check ends it before
+    assert str(options.until) == "max_seconds=60"  # no check ends it before
+    _, options = read_run(folder, num_results=60, max_seconds=60)
+    assert options.num_results == 60 and str(options.until) == "max_seconds=60"
+    tfbnn.resume(folder, max_seconds=60, verbose=0)
+    for given in ({}, {"until": None}):
+        _, options = read_run(folder, **given)
+        assert options.num_results == 30 and options.until is None
     with pytest.raises(ValueError, match="until=None asks for exactly"):
         read_run(folder, until=None, max_seconds=60)
     with pytest.raises(ValueError, match="max_seconds must be given once"):

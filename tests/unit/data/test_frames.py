@@ -102,7 +102,7 @@ def test_rows_of_validation_and_later_ones_are_taken_by_name():
         rows_to_fit(spec, inputs, targets, None, (inputs[["mass"]], targets))
     earlier = Known(None, None, None, target_names=("a", "b"))
     noise = np.full(targets.shape, [5.0, 0.1])
-    later, validation = rows_to_fit(spec, inputs, swapped, noise, (inputs, targets), earlier)
+    later, validation = rows_to_fit(spec, inputs, swapped, noise, (inputs, targets, noise), earlier)
     np.testing.assert_array_equal(later.y, rows.y)
     np.testing.assert_array_equal(later.noise, noise[:, ::-1])
     np.testing.assert_array_equal(validation.y, rows.y)
@@ -119,6 +119,13 @@ def test_tables_of_pyarrow_have_names_of_targets_and_no_index_of_pandas():
     rows, validation = rows_to_fit(BayesianMLP([2, 3, 2]).spec, x, first, None, (x, turned))
     np.testing.assert_array_equal(validation.y, rows.y)
     assert plain_frame(pyarrow.Table.from_pandas(x[::-1]), "x").columns == NAMES
+
+
+def test_validation_rows_have_noise_where_the_others_have():
+    spec = BayesianMLP([2, 3, 1]).spec
+    with pytest.raises(ValueError, match="validation_data needs noise_scale, as the training rows"):
+        rows_to_fit(spec, X, Y, NOISE, (X, Y))
+    assert rows_to_fit(spec, X, Y, NOISE, (X, Y, NOISE))[1].noise is not None
 
 
 def test_values_of_selected_columns_keep_their_bits():

@@ -1,12 +1,15 @@
 """Rows that lie in files are not copied on the way, and many are worked through some at a time."""
 
+from dataclasses import replace
+
 import h5py
 import numpy as np
 import pytest
 
-from tests.support.builders import plain_spec
+from tests.support.builders import plain_spec, synthetic_ensemble
+from tfbnn import BayesianMLP, ModelFileError, load
 from tfbnn.data.tables import read_table
-from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.training_inputs import TrainingInputs, summarise_inputs
 from tfbnn.data.transforms import checked_forward, fit_pipeline
 from tfbnn.data.validation import as_matrix, as_targets
 from tfbnn.spec import rows as rows_module
@@ -108,3 +111,19 @@ def test_very_many_rows_are_kept_as_chains_have_them(monkeypatch, noise):
         if found is not None:
             np.testing.assert_array_equal(found, exact.astype(np.float32))
             assert found.dtype == np.float32 and kept.dtype == np.float64
+
+
+def test_inputs_of_very_many_rows_can_be_saved(tmp_path):
+    """They come in float32; files have float64, and those of earlier releases float32, too."""
+    found = summarise_inputs(X.astype(np.float32))
+    assert {one.dtype for one in vars(found).values()} == {np.dtype(float)}
+    ensemble = synthetic_ensemble()
+    inputs = {name: one.astype(np.float32) for name, one in vars(ensemble.training_inputs).items()}
+    model = BayesianMLP.from_ensemble(replace(ensemble, training_inputs=TrainingInputs(**inputs)))
+    model.save(tmp_path / "m.h5")
+    again = load(tmp_path / "m.h5").posterior.training_inputs
+    np.testing.assert_array_equal(again.low, inputs["low"])
+    assert again.low.dtype == np.float64
+    odd = replace(ensemble, x_reference=ensemble.x_reference.astype(np.float32))
+    with pytest.raises(ModelFileError, match="x_reference must not be float32"):
+        BayesianMLP.from_ensemble(odd).save(tmp_path / "odd.h5")

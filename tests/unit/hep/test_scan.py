@@ -1,5 +1,6 @@
 """Many points at once: the numbers of one by one, errors of other origin, columns by name."""
 
+import pickle
 import subprocess
 import sys
 from dataclasses import replace
@@ -14,6 +15,7 @@ from tfbnn import BayesianMLP
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep import CrossSectionPredictor, Process, write_processes
+from tfbnn.hep.errors import PointError
 
 NAMES = ("m_c", "n11", "m")
 POINTS = dict(zip(NAMES, make_rows(30, 3, 1)[0].T))
@@ -53,6 +55,13 @@ def test_frames_and_dicts_are_alike(predictor):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     point = predictor.predict({name: values[0] for name, values in POINTS.items()})
     np.testing.assert_allclose(point.central, expected.central[:1], rtol=1e-6)
+
+
+def test_an_error_at_a_point_comes_back_from_other_processes(predictor):
+    with pytest.raises(PointError) as raised:
+        predictor.predict(POINTS, errors={"pdf": np.full(30, -0.1)})
+    again = pickle.loads(pickle.dumps(raised.value))
+    assert str(again) == str(raised.value) and again.point == 0
 
 
 def test_rows_in_another_order_are_refused(predictor):

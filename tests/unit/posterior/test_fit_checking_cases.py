@@ -24,7 +24,7 @@ from tfbnn.diagnostics.fit_check import FitCheck, InputCheck, PriorCheck, rows_c
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.likelihoods import Gaussian, NegativeBinomial, Poisson
 from tfbnn.posterior.fit_checking import check_fit, check_inputs, check_rows, diagnose_ensemble
-from tfbnn.spec.rows import NetworkRows, Rows
+from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
 
 
 def test_rows_of_one_large_group_are_compared_and_not_left_out():
@@ -49,6 +49,31 @@ def test_a_large_group_takes_the_place_of_no_others(place):
     ensemble, training_rows = lines_through(x, y, 1.0, 0.01, scale=NOISE)
     fit = check_fit(ensemble, training_rows, row_groups=groups)
     assert fit.rows.num_rows == 600 and fit.predictions.ok
+
+
+@pytest.mark.parametrize(
+    "sizes",
+    [[400] * 50 + [1] * 3, [300] * 200 + [10] * 2, [30000, 20000, 3, 2], [251] * 100 + [1] * 3],
+)
+def test_a_few_small_groups_take_the_place_of_no_others(sizes):
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    assert len(evenly_spaced_groups(groups, len(groups), 1000)) >= 250
+
+
+def test_counts_of_an_earlier_file_are_judged_as_they_were():
+    numbers = dict(
+        mean=4.0, stddev=2.0, r2=0.5, residual=2.0, noise=2.0, spread=0.1, coverage=[None, None]
+    )
+    for width, count in ((3.0, 1), (1.0, 0)):
+        entry = {
+            "num_rows": 1000,
+            "noise": "counts",
+            "targets": [{"name": "n", "pull_width": width, **numbers}],
+        }
+        said = find_misfits(
+            FitCheck(rows_check_from_json(entry), PriorCheck(), InputCheck("a", 0.0, 1.0))
+        )
+        assert len(said) == count
 
 
 def test_the_number_of_groups_left_out_is_that_of_the_fit():

@@ -3,6 +3,7 @@
 import inspect
 import pickle
 import warnings
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -16,6 +17,7 @@ from sklearn.preprocessing import StandardScaler
 
 import tfbnn
 from tfbnn.likelihoods import Bernoulli, Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.provenance import Provenance
 from tfbnn.sklearn import BayesianMLPRegressor, UnconvergedWarning
 
 pytestmark = pytest.mark.usefixtures("fits")
@@ -187,6 +189,26 @@ def test_text_of_numbers_is_fitted_as_numbers_and_booleans_are_refused(fits):
     assert isinstance(fits.calls[0].asked.likelihood, Gaussian) and fits.calls[0].y.dtype == float
     with pytest.raises(TypeError, match="y must hold real numbers, received booleans"):
         BayesianMLPRegressor().fit(X, X[:, 0] > 0)
+
+
+@pytest.mark.parametrize("kind", [float, object, "Float64", str])
+def test_frames_of_any_type_keep_the_names_of_targets(fits, kind):
+    targets = pd.DataFrame({"a": Y, "b": Y + 1.0})
+    noise = pd.DataFrame({"b": np.full(40, 9.0), "a": np.full(40, 0.1)})
+    BayesianMLPRegressor().fit(X, targets.astype(kind), noise_scale=noise)
+    np.testing.assert_allclose(fits.calls[0].rows.noise[0], [0.1, 9.0])
+    np.testing.assert_allclose(fits.calls[0].rows.y, targets)
+
+
+def test_scores_order_targets_by_name(fits):
+    targets = pd.DataFrame({"a": Y, "b": Y + 1.0})
+    regressor = BayesianMLPRegressor(random_state=0).fit(X, targets)
+    regressor.model_._ensemble = replace(
+        regressor.model_.posterior, provenance=Provenance().stating(target_names=["a", "b"])
+    )
+    assert regressor.score(X, targets[["b", "a"]]) == regressor.score(X, targets)
+    with pytest.raises(ValueError, match="y has the index of X in another order"):
+        regressor.score(pd.DataFrame(X), targets[::-1])
 
 
 @pytest.mark.parametrize("rows, noise", [(40, 30), (30, 35)])

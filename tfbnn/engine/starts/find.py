@@ -78,7 +78,7 @@ def find_starts(
         of_both = perceptron(spec, "Noise by the inputs")
         theta = inside_support(spec, with_noise_by_inputs(of_both, of_one_noise, found.theta))
         return found._replace(theta=theta, text=f"with one noise scale: {found.text}")
-    ground, validation = _ground(spec, rows, data, settings, sampling.seed)
+    ground, validation = ground_of(spec, rows, data, settings, sampling.seed)
     alone = _alone(spec)
     if validation is None:  # too few rows to hold some of them out
         settings = replace(settings, early_stopping=None)
@@ -237,7 +237,7 @@ def log_prob_of(spec: Sampled, data: Data, theta: Array) -> Array:
     return np.concatenate([function(tf.constant(start[None]), data)[0] for start in theta])
 
 
-def _ground(
+def ground_of(
     spec: NetworkSpec, rows: TransformedRows, data: Data, settings: Pretraining, seed: int
 ) -> tuple[Ground, Data | None]:
     """Return the rows that starts are searched on, and validation Data for ADAM or None.

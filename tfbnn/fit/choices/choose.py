@@ -27,7 +27,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.spec.choices import Choice, is_auto
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import ModelSpec
-from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.spec.network_spec import OPEN, NetworkSpec
 from tfbnn.spec.rows import NetworkRows, Rows, TransformedRows, learn_transforms
 from tfbnn.spec.settings_json import Pretraining, describe_settings
 from tfbnn.system.arrays import Array
@@ -85,7 +85,7 @@ def choose(
                 "Pass validation_data=(x, y), or give validation_split."
             )
     check_own_densities(spec)
-    spec = replace(spec, likelihood_power=options.likelihood_power)
+    spec = _each(spec, lambda one: replace(one, likelihood_power=options.likelihood_power))
     begun = _begun_run(spec, options)
     if begun is not None:
         spec, options = as_begun(spec, options, begun)
@@ -137,10 +137,13 @@ def plan(chosen: Chosen, has_clock: bool) -> Chosen:
 
 def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> NetworkSpec:
     """Return the spec with an open target transform replaced by one that is defined for all rows."""
-    if not spec.is_open:
+    if not spec.is_open and rows.transforms is None:
         return spec
     if rows.transforms is not None:
-        return spec.closed(rows.transforms[1].names, "as in the model that the chains start from")
+        # Also a choice that settings alone have made becomes that of the earlier model.
+        return _each(spec, _reopened).closed(
+            rows.transforms[1].names, "as in the model that the chains start from"
+        )
     targets = rows.y if validation is None else np.concatenate([rows.y, validation.y])
     chosen = y_transform(targets, partial(misfits_of, rows.x, rows.y))
     failed = failed_rows(targets)
@@ -150,6 +153,19 @@ def close_spec(spec: NetworkSpec, rows: Rows, validation: Rows | None) -> Networ
         if "log10" in names:
             _refuse_failed(targets, failed, len(rows.y))
     return spec.closed(*chosen)
+
+
+def _each(spec: NetworkSpec, change: Callable[[NetworkSpec], NetworkSpec]) -> NetworkSpec:
+    """Return a spec with a change of it and of the other candidates."""
+    return replace(change(spec), others=tuple(map(change, spec.others)))
+
+
+def _reopened(spec: NetworkSpec) -> NetworkSpec:
+    """Return a spec whose transform of targets is open if it was chosen."""
+    rest = tuple(choice for choice in spec.choices if choice.what != "y_transform")
+    if len(rest) == len(spec.choices):
+        return spec
+    return replace(spec, y_transform=OPEN, choices=rest)
 
 
 def _refuse_failed(targets: Array, failed: Array, num_training: int) -> None:

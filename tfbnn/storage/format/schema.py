@@ -91,7 +91,8 @@ DATASETS: dict[str, Description] = {
     THETA: (("<f4", "<f8"), ("chain", "draw", "param")),
     CHAIN_WEIGHTS: (("<f8",), ("chain",)),
     X_REFERENCE: (("<f8",), ("row", "input")),
-    **{TRAINING_INPUTS[key]: (("<f8",), names) for key, names in _INPUT_DIMENSIONS.items()},
+    # Releases up to 0.3.0 wrote float32 after fits of more than 65 536 rows.
+    **{TRAINING_INPUTS[key]: (("<f8", "<f4"), names) for key, names in _INPUT_DIMENSIONS.items()},
     **{f"{SAMPLE_STATS}/{n}": ((dtype,), ("chain", "draw")) for n, dtype in STATISTICS.items()},
 }
 # Files of runs with collapsed readout have the first two datasets, or only the first. Files whose

@@ -241,7 +241,12 @@ def from_arrays(
         sample_stats=statistics,
         chain_weights=arrays[schema.CHAIN_WEIGHTS],
         x_reference=arrays[schema.X_REFERENCE],
-        training_inputs=TrainingInputs(**_parts(arrays, schema.TRAINING_INPUTS)),
+        training_inputs=TrainingInputs(
+            **{
+                key: one.astype(np.float64)
+                for key, one in _parts(arrays, schema.TRAINING_INPUTS).items()
+            }
+        ),
         readouts=Readouts(**readouts) if readouts else None,
         mode=arrays.get(schema.MODE),
         given=GivenRows(**given) if given else None,

@@ -40,7 +40,11 @@ def write_model(ensemble: Ensemble, path: StrPath) -> None:
             "write for other programs."
         )
     arrays = to_arrays(ensemble, datetime.now(UTC).isoformat(timespec="seconds"))
+    described = schema.DATASETS | schema.OPTIONAL_DATASETS
+    odd = [name for name, array in arrays.items() if array.dtype.str not in described[name][0]]
     try:
+        if odd:
+            raise TypeError(f"{odd[0]} must not be {arrays[odd[0]].dtype}")
         from_arrays(arrays, custom=ensemble.spec.own_classes)
     except (KeyError, TypeError, ValueError) as error:
         raise ModelFileError(

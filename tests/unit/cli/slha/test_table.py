@@ -145,6 +145,13 @@ def test_a_failed_spectrum_among_many_takes_no_other_with_it(run, folder):
     check_first(folder / "table.csv")
 
 
+def test_a_line_that_breaks_off_is_a_failed_calculation(run, folder):
+    path = folder / "spectra" / "p1.slha"
+    path.write_text(path.read_text().replace("1000022  5D-1  .02", "1000022"))
+    code, _, err = run("slha table spectra block.toml -o table.csv")
+    assert code == 0 and "Wrote 1 rows" in err.replace("1 row to", "1 rows to")
+
+
 @pytest.mark.parametrize("place", ["LOWEST 1", "LOWEST:1", "9*LOWEST:1"])
 def test_columns_of_results_take_precedence_over_inputs(run, folder, place):
     for path in folder.glob("spectra/*"):

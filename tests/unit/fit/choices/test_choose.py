@@ -234,6 +234,15 @@ def test_a_model_with_open_layers_starts_from_draws_of_its_own():
         choose(spec, other, rows(), None)
 
 
+def test_all_candidates_have_the_power_of_the_likelihood(monkeypatch):
+    monkeypatch.setattr(
+        module, "choose_network", lambda spec, *_: replace(spec.others[0], others=())
+    )
+    spec = BayesianMLP().asked.for_rows(X, WIDE, "refuse")
+    options = FitOptions(likelihood_power=0.5, pretraining=None, kernel=HMC(), num_burnin_steps=5)
+    assert choose(spec, options, rows(), None).spec.likelihood_power == 0.5
+
+
 FAILED = np.where(np.arange(60)[:, None] == 7, -1.0, WIDE)
 
 
