@@ -97,7 +97,7 @@ def judged_predictions(ensemble: Ensemble, validation: Rows | None) -> Predictio
         without either.
     """
     found = None if validation is None else check_held_out(ensemble, validation, "validation rows")
-    if found is not None and found.coverage:
+    if found is not None and (found.coverage or ensemble.spec.has_counts):  # which have no other
         return found
     return None if ensemble.calibration is None else ensemble.calibration.checked
 

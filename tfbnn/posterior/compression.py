@@ -98,7 +98,10 @@ def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
     The change at the inputs that the draws were chosen at is up to half of that elsewhere.
     """
     if x_reference is not None:
-        return x_reference, saved
+        known = {row.tobytes() for row in saved}
+        is_new = np.array([row.tobytes() not in known for row in x_reference])
+        if is_new.any():  # otherwise some of the saved ones are kept apart, as without others
+            return x_reference[is_new], saved
     if len(saved) < _STATED_SHARE:
         raise ValueError(
             f"The model was saved with {len(saved)} reference inputs only, too few. Pass x_reference."

@@ -197,7 +197,7 @@ def _numbers(
         spread[span] = np.einsum("s,snk->nk", weights, np.square(location - mean[span]) + own)
         noise[span] = np.einsum("s,snk->nk", weights, np.square(scale) - own)
         if left_out is None:
-            left_out = mean[span], np.sqrt(noise[span]), 0.0
+            left_out = mean[span], np.sqrt(noise[span] + spread[span]), 0.0
         left_mean, stddev[span], judged[span] = left_out
         error[span] = rows.y[span] - left_mean
     pull = error / stddev
@@ -228,7 +228,9 @@ def _numbers(
     ]
     check = NumbersCheck(len(rows.x), _noise_origin(ensemble), _worst(targets))
     if has_counts:
-        return check, Predictions(why="this check is not for counts; evaluate held-out rows")
+        return check, Predictions(
+            why="counts are checked by validation rows alone; evaluate held-out rows"
+        )
     if is_too_large:
         return check, Predictions(why="a group of rows is too large to leave out")
     if np.any(np.mean(judged, axis=0) < FEWEST_JUDGED):

@@ -144,6 +144,19 @@ def test_counts_that_follow_their_likelihood_are_not_told_to_scatter(likelihood)
         assert not any("scatter more" in problem.what for problem in said)
 
 
+def test_counts_do_not_scatter_where_a_chain_is_stuck():
+    """The distance of its rates is part of the spread of the function, not of the scatter of rows."""
+    x = np.random.default_rng(3).uniform(-1.0, 1.0, size=(400, 1))
+    likely = dict(likelihood=Poisson(), y_transform=None)
+    ensemble, _ = lines_through(x, np.ones_like(x), 1.0, 1e-4, **likely)
+    draws = ensemble.draws.copy()
+    draws[1, :, 1] += 1.5
+    counts = np.random.default_rng(0).poisson(np.exp(x)).astype(float)
+    check = check_rows(replace(ensemble, draws=draws), NetworkRows(x, counts, None))
+    said = find_misfits(FitCheck(check, PriorCheck(), InputCheck("a", 0.0, 1.0)))
+    assert not any("scatter more" in problem.what for problem in said)
+
+
 def test_bars_whose_outer_interval_misses_are_narrow():
     """Their inner interval may hold a few rows too many."""
     bars = Predictions({1: 0.70, 2: 0.91}, 1.2, 0.04, num_rows=1000, source="held-out rows")

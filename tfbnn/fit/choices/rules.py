@@ -245,7 +245,8 @@ def pretraining(sizes: FitSizes, pilot: Array | None) -> tuple[Pretraining, str]
     """Return (settings of the search for starts, reason)."""
     settings, why = _adam(sizes, pilot)
     noise = _noise_of(pilot)
-    if noise >= _NEARLY_NO_NOISE or not sizes.has_particles or sizes.effort < _EFFORT_OF_POLISH:
+    is_adam = noise >= _NEARLY_NO_NOISE or not sizes.has_particles
+    if sizes.is_infinite or is_adam or sizes.effort < _EFFORT_OF_POLISH:
         return settings, why
     return replace(settings, num_particles=_PARTICLES), (
         f"two populations of {_PARTICLES} particles cooled from the prior, as N = {sizes.num_rows} rows "

@@ -41,6 +41,11 @@ def chosen(name):
     return kernel, warmup, rules.pretraining(*table)[0]
 
 
+def test_infinite_width_has_no_particles():
+    settings, why = rules.pretraining(FitSizes(200, 6, is_infinite=True), pilot(0.01))
+    assert settings.num_particles is None and "maximum of the evidence" in why
+
+
 def test_the_choice_changes_with_rows_parameters_targets_and_noise():
     kernels = {name: chosen(name)[0] for name in TABLES}
     assert isinstance(kernels["few parameters"], NUTS)
