@@ -22,7 +22,7 @@ from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.handing_on import FromPosterior, known_from
 from tfbnn.posterior.basins.basins import Basins
 from tfbnn.posterior.checks import require_noise
-from tfbnn.posterior.function_moments import moment_networks
+from tfbnn.posterior.function_moments import judging_networks, moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
 from tfbnn.spec.habits import explains_keywords, refuse_unknown
 from tfbnn.spec.infinite_spec import require_weights
@@ -397,10 +397,11 @@ class SampledNetwork(SampledModel):
             )
         from tfbnn.engine.export.saved_model import write_saved_model
         from tfbnn.posterior.calibration.exported import bar_constants
-        from tfbnn.posterior.onnx import moments_graph
+        from tfbnn.posterior.onnx import graph_weights, moments_graph
 
-        networks = moment_networks(ensemble)
-        write_saved_model(networks, bar_constants(networks.ensemble), moments_graph, path)
+        networks, scored = moment_networks(ensemble), judging_networks(ensemble)
+        judged = None if scored is None else (scored, *graph_weights(scored))
+        write_saved_model(networks, bar_constants(networks.ensemble), moments_graph, judged, path)
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Print a table of layers, shapes, activations, parameters and priors."""

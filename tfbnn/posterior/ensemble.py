@@ -164,8 +164,10 @@ class Ensemble(ReadOnlyArrays):
     @property
     def known(self) -> Known:
         """Names, classes and coding that later rows have to match."""
-        names = tuple(self.target_names)
-        return Known(self.feature_names, self.classes, self.coding, target_names=names)
+        names = self.provenance.target_names  # not those that `target_names` makes up
+        has_names = names is not None and len(names) == self.spec.num_targets
+        known = tuple(names or ()) if has_names else None
+        return Known(self.feature_names, self.classes, self.coding, target_names=known)
 
     @property
     def column_names(self) -> tuple[str, ...] | None:

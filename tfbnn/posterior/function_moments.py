@@ -76,6 +76,16 @@ def moment_networks(ensemble: Ensemble, space: str = "original") -> MomentNetwor
     return MomentNetworks(ensemble if in_closed_form else ensemble.averaged, in_closed_form)
 
 
+def judging_networks(ensemble: Ensemble) -> MomentNetworks | None:
+    """Return the networks of calibrations if they differ from those of the moments, else None.
+
+    Calibrations are of the scale that the network sees, on which collapsed readouts are in closed form.
+    """
+    scored = moment_networks(ensemble, "transformed")
+    differs = scored.in_closed_form and not ensemble.y_pipeline.is_affine
+    return scored if differs and ensemble.calibration is not None else None
+
+
 def moments_of_target(ensemble: Ensemble, mixture: Mixture) -> tuple[Array, Array]:
     """Compute mean and standard deviation of a new target in original units [n, K], noise included.
 

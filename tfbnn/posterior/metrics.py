@@ -16,7 +16,7 @@ from tfbnn.posterior.calibration.calibration import Calibrated, central_levels
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.distribution import RowsDistribution
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.function_moments import moments_of_target
+from tfbnn.posterior.function_moments import moment_networks, moments_of_target
 from tfbnn.posterior.mixture import Mixture
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
@@ -274,11 +274,15 @@ def row_scores(
     numbers = [np.full(rows.y.shape, np.nan) for _ in RowScores._fields[:-1]]
     found = RowScores._make([*numbers, np.full(len(y), np.nan)])
     chances = np.random.default_rng(0).random(rows.y.shape)
+    scored = moment_networks(fitted, "transformed")
     for tile in target_tiles(ensemble, rows):
         span, one = tile.span, None
         scale = tile.predicted if include_noise else tile.spread
         mixture = Mixture.of(ensemble, tile.location, scale)
         centre, stddev = mixture.moments()
+        if scored.in_closed_form:
+            centre, spread = scored.moments(rows.x[span])
+            stddev = spread if scale is None else np.hypot(spread, mixture.noise_spread())
         if calibration is not None:
             trust = trust_levels(ensemble.training_inputs, rows.x[span])
             factors = scale_factors(fitted, rows.x[span])

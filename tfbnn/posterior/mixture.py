@@ -134,8 +134,13 @@ class Mixture(NamedTuple):
         centre, spread = self.moments()
         expansion = self._expansion(centre, spread)
         found = np.stack([self._quantile(level, centre, spread, expansion) for level in levels])
-        if self.likelihood.has_counts:
-            return np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
+        if not self.likelihood.has_counts:
+            return found
+        found = np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
+        # Between counts the slope is rough, and Newton's method may end one count beside.
+        for counts, level in zip(found, levels):
+            counts -= (counts > 0) & (self._cdf(counts - 1.0) >= level)
+            counts += self._cdf(counts) < level - _TOLERANCE
         return found
 
     def _ends(self, level: float, centre: Array, spread: Array) -> tuple[Array, Array]:

@@ -18,12 +18,13 @@ import numpy as np
 from tfbnn.data.training_inputs import MARGIN, TrainingInputs
 from tfbnn.posterior.calibration.exported import BarConstants, bar_constants
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.function_moments import MomentNetworks, moment_networks
+from tfbnn.posterior.function_moments import MomentNetworks, judging_networks, moment_networks
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
+from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import replacing
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required
@@ -61,7 +62,7 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
     """
     require_weights(ensemble.spec, "to_onnx")
     onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
-    networks = moment_networks(ensemble)
+    networks, scored = moment_networks(ensemble), judging_networks(ensemble)
     ensemble = networks.ensemble
     size = sum(weights.nbytes for weights in networks.weights)
     if size > _MOST_BYTES:
@@ -72,8 +73,9 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
     nodes: list[Any] = []
     tensors: list[Any] = []
     operations = partial(_OnnxOperations, onnx, nodes, tensors)
-    weights = [(one[..., :-1], one[..., -1:]) for one in networks.weights]
-    found = moments_graph(networks, constants, weights, ensemble.draw_weights, operations, "x")
+    given = graph_weights(networks)
+    judged = None if scored is None else (scored, *graph_weights(scored))
+    found = moments_graph(networks, constants, *given, operations, judged, "x")
     double, size = onnx.TensorProto.DOUBLE, ensemble.spec.num_predicted
     describe = onnx.helper.make_tensor_value_info
     inputs = [describe("x", double, ["N", ensemble.spec.num_inputs])]
@@ -139,12 +141,19 @@ class _OnnxOperations:
         return name
 
 
+def graph_weights(networks: MomentNetworks) -> tuple[list[tuple[Array, Array]], Array]:
+    """Return (kernel, bias) of each layer, and the weights of the draws."""
+    weights = [(one[..., :-1], one[..., -1:]) for one in networks.weights]
+    return weights, networks.ensemble.draw_weights
+
+
 def moments_graph(
     networks: MomentNetworks,
     constants: BarConstants | None,
     weights: Sequence[tuple[Any, Any]],
     draw_weights: Any,
     operations: Callable[[Any], Operations],
+    judged: tuple[MomentNetworks, Any, Any] | None,
     x: Any,
 ) -> dict[str, Any]:
     """Build the graph and return its outputs [N, K] by name; inside it rows are innermost.
@@ -155,6 +164,7 @@ def moments_graph(
         weights: (kernel, bias) of each layer, those of `networks` or variables that hold them.
         draw_weights: Weights of the draws [S].
         operations: Function that returns the Operations of a dtype.
+        judged: `judging_networks` with their weights and those of their draws, or None.
         x: Inputs [N, D].
     """
     ensemble, spec = networks.ensemble, networks.ensemble.spec
@@ -175,6 +185,12 @@ def moments_graph(
     found = {}
     if constants is not None or roots is not None:
         mean, stddev = _moments(op, location, roots, draw_weights)
+    if constants is not None and judged is not None:
+        scored, weights, of_draws = judged
+        lines = op.cast(_network_outputs(network_op, spec, weights, network_op.cast(x)))
+        centre = op("Slice", lines, *np.array([[0], [spec.num_predicted], [1]]))
+        of_draws = op("Reshape", of_draws, np.array([-1, 1, 1, 1]))
+        mean, stddev = _moments(op, centre, _roots(op, lines, scored), of_draws)
     if constants is not None:
         ends = inverse(_bars(op, constants, x, mean, stddev))
         for number, name in enumerate(constants.names):

@@ -407,6 +407,12 @@ def num_known(known: Array, rows: Rows) -> int | None:
     return round(len(rows.x) * float(np.isin(digests, known).mean())) if len(digests) else None
 
 
+def share_of_twins(known: Array) -> float:
+    """Return the share of the rows behind digests that have the values of another row."""
+    _, counts = np.unique(known, return_counts=True)
+    return float(counts[counts > 1].sum() / max(len(known), 1))
+
+
 def _digests_of(x: Array, y: Array) -> Array:
     # Adding 0.0 makes minus zero zero. Integer products wrap around.
     values = np.ascontiguousarray(np.hstack([x, y]) + 0.0, dtype="<f8").view("<u8")

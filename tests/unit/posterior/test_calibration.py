@@ -456,3 +456,28 @@ def test_function_alone_scores_without_noise():
     assert found["pull_width"] == pytest.approx(pull.std())
     assert "log_predictive_density" not in found
     assert found["rmse"] == case.model.evaluate(x, y)["rmse"]
+
+
+def test_groups_of_repeated_inputs_can_be_saved(tmp_path):
+    """Rows of the same inputs have the same bars, and are in one group for every target."""
+    model = BayesianMLP.from_ensemble(synthetic_ensemble((2, 5, 2)))
+    generator = np.random.default_rng(0)
+    x, y = make_rows(750, 2, 2, seed=1)
+    some = generator.integers(750, size=1500)
+    model.calibrate(x[some], y[some] + generator.normal(size=(1500, 2)), by="stddev")
+    model.save(tmp_path / "m.h5")
+    assert tfbnn.load(tmp_path / "m.h5").posterior.calibration.by == "stddev"
+
+
+def test_rows_of_a_few_settings_are_not_taken_for_those_of_the_fit():
+    generator = np.random.default_rng(0)
+    old, new = (generator.integers(1, 6, size=(1000, 3)).astype(float) for _ in range(2))
+    digests = row_digests(Rows(old[:, :2], old[:, 2:], None, None))
+    model = BayesianMLP.from_ensemble(replace(synthetic_ensemble(), row_digests=digests))
+    with pytest.warns(UserWarning, match="rows have the values of rows of the fit. If they are"):
+        model.calibrate(new[:, :2], new[:, 2:])
+    rows = generator.normal(size=(1000, 3))
+    digests = row_digests(Rows(rows[:, :2], rows[:, 2:], None, None))
+    model = BayesianMLP.from_ensemble(replace(synthetic_ensemble(), row_digests=digests))
+    with pytest.raises(ValueError, match="of which 1000 are rows of the fit"):
+        model.calibrate(rows[:, :2], rows[:, 2:])

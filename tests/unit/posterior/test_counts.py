@@ -15,6 +15,7 @@ from tfbnn.likelihoods import NegativeBinomial, Poisson
 from tfbnn.plots.page import sections
 from tfbnn.posterior.fit_checking import check_rows
 from tfbnn.posterior.forward import network_outputs
+from tfbnn.posterior.mixture import Mixture
 from tfbnn.spec.rows import NetworkRows, rows_to_fit
 
 pytestmark = pytest.mark.tensorflow
@@ -103,6 +104,19 @@ def test_the_predictive_distribution_is_the_mixture(name):
     below = case.mixed(case.rate <= rates.quantile(0.5))
     np.testing.assert_allclose(rates.cdf(rates.quantile(0.5)), below)
     assert case.model.predict(X, include_noise=True, offset=case.offset, quantiles=[]).mean.any()
+
+
+@pytest.mark.parametrize("likelihood, scale", [(Poisson(), 1.0), (NegativeBinomial(0.5), 0.5)])
+def test_quantiles_of_rare_counts_are_exact(likelihood, scale):
+    rates = (
+        np.geomspace(1e-4, 30.0, 1500)[None, :, None] * np.linspace(0.98, 1.02, 20)[:, None, None]
+    )
+    scales = np.broadcast_to(likelihood.scale(np.log(rates), np.zeros((20, 0)), None), rates.shape)
+    mixture = Mixture(likelihood, np.full(20, 0.05), rates, scales)
+    levels = [0.5, 0.9, 0.99, 0.995, 0.999, 1.0 - 1e-6]
+    for level, found in zip(levels, mixture.quantiles(levels)):
+        assert np.all(mixture.cdf(found) >= level - 1e-10)
+        assert np.all((found == 0) | (mixture.cdf(found - 1.0) < level))
 
 
 @pytest.mark.parametrize("name", statistics_but(["Poisson", "two targets"], SETTINGS))

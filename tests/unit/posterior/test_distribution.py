@@ -52,8 +52,11 @@ def test_collapsed_readouts_under_a_logarithm_are_calibrated_as_predicted():
     found = model.predict(x, include_noise=True, quantiles=[0.2, 0.8], return_trust=True)
     inside = found.trust >= 0
     assert inside.sum() > 10
-    quantiles = model.predict_distribution(x).quantile([0.2, 0.8])
+    d = model.predict_distribution(x)
+    quantiles = d.quantile([0.2, 0.8])
     np.testing.assert_allclose(quantiles[:, inside], found.quantiles[:, inside], rtol=1e-6)
+    y = np.exp(np.random.default_rng(0).normal(size=(len(x), 1)))
+    assert model.evaluate(x, y)["crps"] == pytest.approx(d.crps(y).mean(), rel=1e-6)
 
 
 def test_targets_in_frames_are_ordered_by_name():
@@ -75,6 +78,10 @@ def test_targets_in_frames_are_ordered_by_name():
         for names in (["a", "b"], ["b", "a"])
     ]
     np.testing.assert_array_equal(*scores)
+    # Names that the fit has not seen pair nothing.
+    plain = BayesianMLP.from_ensemble(synthetic_ensemble((2, 5, 2)))
+    named = pd.DataFrame(y.to_numpy(), columns=["y2", "y1"])
+    np.testing.assert_array_equal(plain.evaluate(x, named)["crps"], plain.evaluate(x, y)["crps"])
     with pytest.raises(ValueError, match="y has the index of x in another order"):
         d.log_prob(y[::-1])
     with pytest.raises(ValueError, match="noise_scale has the index of x in another order"):

@@ -15,13 +15,16 @@ from tfbnn.system.arrays import Array
 _MOST_VALUES = 4_000_000
 
 
-def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], path: str) -> None:
+def write_saved_model(
+    networks: Any, constants: Any, graph: Callable[..., Any], judged: Any, path: str
+) -> None:
     """Write `MomentNetworks` to the folder `path`; `to_savedmodel` describes the contents.
 
     Args:
         networks: MomentNetworks.
         constants: BarConstants of calibrated bars, or None.
         graph: `tfbnn.posterior.onnx.moments_graph`.
+        judged: Its argument.
         path: Folder.
     """
     ensemble, variable = networks.ensemble, partial(tf.Variable, trainable=False)
@@ -30,8 +33,12 @@ def write_saved_model(networks: Any, constants: Any, graph: Callable[..., Any], 
     module = tf.Module()
     module.weights = [(variable(w[..., :-1]), variable(w[..., -1:])) for w in networks.weights]
     module.draw_weights = variable(ensemble.draw_weights)
+    if judged is not None:
+        scored, weights, draw_weights = judged
+        module.judged = [(variable(kernel), variable(bias)) for kernel, bias in weights]
+        judged = scored, module.judged, draw_weights
     weights = module.weights, module.draw_weights
-    outputs_of_tile = partial(graph, networks, constants, *weights, _Operations)
+    outputs_of_tile = partial(graph, networks, constants, *weights, _Operations, judged)
     values_per_row = ensemble.num_draws * max(w.shape[1] for w in networks.weights)
     step = max(1, _MOST_VALUES // values_per_row)
 

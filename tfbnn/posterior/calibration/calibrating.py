@@ -34,7 +34,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import Summary, predict
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
-from tfbnn.spec.rows import NetworkRows, Rows, num_known
+from tfbnn.spec.rows import NetworkRows, Rows, num_known, share_of_twins
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -100,7 +100,7 @@ def calibration_of_model(
     )
     refuse_other_order(x_calibration, groups, "groups", "x_calibration")
     rows = replace(rows, groups=_row_groups(groups, rows))
-    _require_new_rows(rows, num_known(ensemble.row_digests, rows) or 0)
+    _require_new_rows(rows, ensemble.row_digests)
     scaling = None
     if scale == "misfit":
         instead = "scale='stddev', or calibrate the model as it was fitted or a run folder"
@@ -121,7 +121,15 @@ def _row_groups(labels: Any, rows: Rows) -> Array | None:
     return rows.groups if labels is None else group_numbers(labels, len(rows.x))
 
 
-def _require_new_rows(rows: Rows, of_the_fit: int) -> None:
+def _require_new_rows(rows: Rows, digests: Array) -> None:
+    of_the_fit = num_known(digests, rows) or 0
+    if of_the_fit and share_of_twins(digests) >= 0.5 * of_the_fit / len(rows.x):
+        # Rows of a few settings have equals among others by chance.
+        warn(
+            f"{of_the_fit} of the {len(rows.x)} rows have the values of rows of the fit. If they are these "
+            "rows, their errors are too small."
+        )
+        return
     if of_the_fit > _MOST_OF_THE_FIT * len(rows.x):
         raise ValueError(
             f"calibrate needs rows that the fit has not seen, received {len(rows.x)} of which "
@@ -333,7 +341,9 @@ def first_rows(stddev: Array) -> Array:
         for column, edge in zip(ordered.T, edges.T)
     ]
     most = max(1.0, _MOST_AT_EDGE * num_rows / max(count, 1))
-    possible = 1 + np.flatnonzero(np.max(at_edge, axis=0) <= most)
+    # Equal predictions are in one group, so that groups have the same sizes for every target.
+    parted = np.all(edges < ordered[1:], axis=1)
+    possible = 1 + np.flatnonzero((np.max(at_edge, axis=0) <= most) & parted)
     first = [0]
     for wanted in np.arange(1, count) * num_rows // count:
         left = possible[possible >= first[-1] + FEWEST_OF_A_GROUP]

@@ -218,6 +218,7 @@ def test_there_is_nothing_to_export_before_a_fit(export, tmp_path):
 CALIBRATED = {
     "two targets by stddev": ({"layer_sizes": (3, 4, 2), "y_transform": LOG}, "stddev"),
     "by trust": ({}, "trust"),
+    "collapsed under a logarithm": ({"collapsed": True, "y_transform": LOG}, None),
     "Student-t": ({"likelihood": StudentT(4.0, 0.3)}, None),
     "weighted chains in float32": (
         {"num_chains": 3, "chain_weights": [0.3, 0.0, 0.7], "dtype": "float32"},
@@ -228,7 +229,10 @@ CALIBRATED = {
 
 def calibrated(settings, by, factor):
     """(Calibrated model, inputs inside, at the edge of and outside its training inputs)."""
-    model = BayesianMLP.from_ensemble(synthetic_ensemble(**settings))
+    settings = dict(settings)
+    is_collapsed = settings.pop("collapsed", False)
+    ensemble = synthetic_ensemble(**settings)
+    model = BayesianMLP.from_ensemble(with_readouts(ensemble) if is_collapsed else ensemble)
     ensemble, generator = model.posterior, np.random.default_rng(1)
     inputs, size = ensemble.training_inputs, (900, ensemble.spec.num_inputs)
     width = inputs.high - inputs.low
