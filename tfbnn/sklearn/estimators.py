@@ -260,7 +260,8 @@ class BayesianMLPRegressor(RegressorMixin, SampledEstimator):  # type: ignore[mi
         """
         refuse_other_order(X, y, "y", "X")
         mean = self.predict(X) if offset is None else self.predict(X, offset=offset)
-        y = in_order_of(y, self.model_.posterior.known.target_names, "y")
+        if hasattr(y, "columns"):
+            y = in_order_of(y, self.model_.posterior.known.target_names, "y")
         from sklearn.metrics import r2_score  # the import takes half a second; only score needs it
 
         return float(r2_score(y, mean, sample_weight=sample_weight))

@@ -27,7 +27,7 @@ def ground(seed=0, spec=SPEC, **settings):
     """The Ground of a search on a sample of ROWS."""
     rows = TransformedRows(None, None, ROWS, None)
     data = make_data(*ROWS, spec.dtype)
-    return find._ground(spec, rows, data, replace(SETTINGS, **settings), seed)[0]
+    return find.ground_of(spec, rows, data, replace(SETTINGS, **settings), seed)[0]
 
 
 def indices(sample):
