@@ -61,6 +61,14 @@ def test_noise_by_the_inputs_is_learned():
     assert high > 3.0 * low
 
 
+def test_noise_that_is_not_learned_is_told(monkeypatch):
+    monkeypatch.setattr("tfbnn.engine.starts.newton_plan._BUDGET", 1.0)
+    model = tfbnn.BayesianMLP([2, 3, 2], likelihood=HeteroscedasticGaussian())
+    with pytest.warns(UserWarning, match="noise of these networks does not depend on the inputs"):
+        record = model.fit_map(X, Y, pretraining=SHORT, jit_compile=False, verbose=0)
+    assert "the noise is one scale" in record.start
+
+
 def test_noise_by_the_inputs_is_not_that_of_few_rows_which_the_network_follows():
     """Without rows that judge it the noise went to zero where a network has more weights than rows."""
     generator = np.random.default_rng(1)

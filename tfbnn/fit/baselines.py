@@ -37,7 +37,7 @@ from tfbnn.spec.rows import Rows
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import awaited, single_threaded_blas
-from tfbnn.system.words import folded
+from tfbnn.system.words import folded, warn
 
 MAP, ENSEMBLE, LAPLACE = "fit_map", "fit_ensemble", "fit_laplace"
 # Labels that every use of the model shows.
@@ -251,10 +251,16 @@ def _with_noise_by_inputs(config: FitConfig, data: Any, starts: Starts, notify: 
     plan = plan._replace(num_iterations=min(plan.num_iterations, _NOISE_ITERATIONS))
     if ground.holdout is None or not plan.num_iterations:
         why = plan.reason if ground.holdout else "too few rows to hold some out"
+        warn(
+            f"The noise of these networks does not depend on the inputs ({why}). Use fit_posterior, or "
+            "narrower layers."
+        )
         return starts._replace(text=f"{starts.text}; the noise is one scale: {why}")
-    starts = starts._replace(text=f"{starts.text}; then noise by the inputs")
+    began, text = time.perf_counter(), f"{starts.text}; then noise by the inputs"
+    starts = starts._replace(text=text)
     found, _ = polish_all(spec, ground, starts, plan, -np.inf, notify)
-    return found
+    spent = Seconds(pretraining=time.perf_counter() - began)
+    return found._replace(seconds=found.seconds + spent)
 
 
 def _settle(

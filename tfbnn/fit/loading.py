@@ -123,7 +123,8 @@ def resume(
         until: Stopping rule, as for a fit. "auto" (default): the rule that the run was begun
             with, unless num_results is given.
         max_seconds: Limit on the wall-clock seconds from this call to the end, as for a fit. Default
-            None: the limit that the run was begun with, if any, counted from now.
+            None: the limit that the run was begun with, if any, counted from now, unless num_results was
+            given since.
         commit_interval, verbose, callbacks: As in `fit_posterior`.
         custom: User-defined classes that the model may have, as in `load`.
 

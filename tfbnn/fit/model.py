@@ -233,7 +233,9 @@ class SampledNetwork(SampledModel):
         network on its path that predicts the held-out rows best is kept. This stops short of the maximum
         of the posterior density, because closer to it the network would follow single rows. Unless there is
         much noise, Levenberg-Marquardt is tried next, and its result is kept if it predicts the held-out
-        rows better. It ends with a few iterations on all rows.
+        rows better. It ends with a few iterations on all rows. Noise that depends on the inputs is learned
+        last, on 85 % of the rows or those that validation_split leaves, and kept if it predicts the others
+        better.
 
         Args:
             x, y: As in `fit_posterior`. The options noise_scale, offset, validation_data, seed, jit_compile
@@ -400,8 +402,11 @@ class SampledNetwork(SampledModel):
         from tfbnn.posterior.onnx import graph_weights, moments_graph
 
         networks, scored = moment_networks(ensemble), judging_networks(ensemble)
-        judged = None if scored is None else (scored, *graph_weights(scored))
-        write_saved_model(networks, bar_constants(networks.ensemble), moments_graph, judged, path)
+        constants = bar_constants(networks.ensemble)
+        judged = None
+        if scored is not None and constants is not None:
+            judged = scored, *graph_weights(scored)
+        write_saved_model(networks, constants, moments_graph, judged, path)
 
     def summary(self, print_fn: Callable[[str], object] = print) -> None:
         """Print a table of layers, shapes, activations, parameters and priors."""

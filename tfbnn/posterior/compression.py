@@ -95,19 +95,24 @@ def compress(
 def _split(saved: Array, x_reference: Array | None) -> tuple[Array, Array]:
     """Return the inputs to choose at, and other inputs to measure the change at.
 
-    The change at the inputs that the draws were chosen at is up to half of that elsewhere.
+    The change at the inputs that the draws were chosen at is up to half of that elsewhere. So saved
+    inputs among those that are given either choose or measure.
     """
+    measures = np.arange(len(saved)) % _STATED_SHARE == _STATED_SHARE - 1
     if x_reference is not None:
-        known = {row.tobytes() for row in saved}
-        is_new = np.array([row.tobytes() not in known for row in x_reference])
-        if is_new.any():  # otherwise some of the saved ones are kept apart, as without others
-            return x_reference[is_new], saved
+        given = {row.tobytes() for row in x_reference}
+        is_apart = np.array([row.tobytes() not in given for row in saved], bool)
+        if is_apart.sum() >= max(1, measures.sum()):
+            return x_reference, saved[is_apart]
+        kept = {row.tobytes() for row in saved[measures]}
+        chooses = np.array([row.tobytes() not in kept for row in x_reference], bool)
+        if kept and chooses.any():
+            return x_reference[chooses], saved[measures]
     if len(saved) < _STATED_SHARE:
         raise ValueError(
             f"The model was saved with {len(saved)} reference inputs only, too few. Pass x_reference."
         )
-    stated = np.arange(len(saved)) % _STATED_SHARE == _STATED_SHARE - 1
-    return saved[~stated], saved[stated]
+    return saved[~measures], saved[measures]
 
 
 def measure_change(before: Ensemble, after: Ensemble, x: Array) -> Change:

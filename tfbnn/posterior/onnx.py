@@ -64,12 +64,14 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
     onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
     networks, scored = moment_networks(ensemble), judging_networks(ensemble)
     ensemble = networks.ensemble
-    size = sum(weights.nbytes for weights in networks.weights)
+    constants = bar_constants(ensemble)
+    scored = None if constants is None else scored
+    parts = (networks,) if scored is None else (networks, scored)
+    size = sum(weights.nbytes for one in parts for weights in one.weights)
     if size > _MOST_BYTES:
         raise ValueError(
             f"An ONNX file holds at most 2 GiB, the draws take {size / 2**30:.1f}. Use to_savedmodel."
         )
-    constants = bar_constants(ensemble)
     nodes: list[Any] = []
     tensors: list[Any] = []
     operations = partial(_OnnxOperations, onnx, nodes, tensors)

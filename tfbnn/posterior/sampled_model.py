@@ -596,8 +596,8 @@ class SampledModel(ExplainsAttributes):
         Raises:
             NotFittedError: Before a fit.
             TypeError, ValueError: For unusable rows, for too few rows, and if more than half of
-                them are rows of the fit; for class likelihoods; for "loo" and "misfit" without the
-                rows of the fit, if most rows dominate their own prediction, and if chains hardly
+                them are rows of the fit, unless many of those equal each other, which gives a
+                warning; for class likelihoods; for "loo" and "misfit" without the rows of the fit, if most rows dominate their own prediction, and if chains hardly
                 moved, so that their draws do not give the leverage; for "loo" with networks that
                 are not sampled, except those of `fit_laplace`.
 

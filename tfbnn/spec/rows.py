@@ -139,7 +139,7 @@ def rows_to_fit(
             "validation_data must be (x, y), (x, y, noise_scale) or (x, y, offset), received "
             f"{type(validation_data).__name__}."
         )
-    names = column_names(y) if earlier is None else earlier.target_names
+    names = (earlier and earlier.target_names) or column_names(y)
     known = Known(rows.feature_names, rows.classes, rows.coding, target_names=names)
     x, y, *noise = validation_data
     noise_scale = noise[0] if noise else None
@@ -314,19 +314,21 @@ def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Arra
     """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total.
 
     If there are more rows, groups of more than a quarter of `most` are passed over where the others have at
-    least half of `most`: one of them would take the place of all others.
+    least a quarter of `most`: one of them would take the place of all others. The largest group stands alone
+    if no two fit.
     """
     if groups is None:
         return evenly_spaced(num_rows, most)
     sizes = np.bincount(groups)
     some = np.arange(len(sizes))
     small = np.flatnonzero((sizes > 0) & (sizes <= most // 4))
-    if sizes.sum() > most and sizes[small].sum() >= most // 2:
+    if sizes.sum() > most and sizes[small].sum() >= most // 4:
         some = small
     count = len(some)
     while sizes[some[evenly_spaced(len(some), count)]].sum() > most and count > 1:
         count //= 2
-    return np.flatnonzero(np.isin(groups, some[evenly_spaced(len(some), count)]))
+    chosen = some[evenly_spaced(len(some), count)] if count > 1 else [sizes.argmax()]
+    return np.flatnonzero(np.isin(groups, chosen))
 
 
 def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:

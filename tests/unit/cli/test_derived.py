@@ -33,8 +33,8 @@ def test_compress(run, folder):
     expected = model.compress(8, x_reference=x)  # points.csv has the columns in another order
     np.testing.assert_array_equal(small.posterior.draws, expected.posterior.draws)
     assert (
-        small.compression == expected.compression and small.compression.num_inputs == 50
-    )  # the others are saved
+        small.compression == expected.compression and small.compression.num_inputs == 58
+    )  # two saved ones are kept apart
     assert small.posterior.target_names == ["y"]
 
 

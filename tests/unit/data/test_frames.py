@@ -107,6 +107,10 @@ def test_rows_of_validation_and_later_ones_are_taken_by_name():
     np.testing.assert_array_equal(later.noise, noise[:, ::-1])
     np.testing.assert_array_equal(validation.y, rows.y)
     assert column_names_of(swapped, ("a", "b")) == {"target_names": ["a", "b"]}
+    # After an earlier fit to arrays the names are those of these rows.
+    nothing = Known(None, None, None)
+    _, validation = rows_to_fit(spec, inputs, targets, None, (inputs, swapped), nothing)
+    np.testing.assert_array_equal(validation.y, rows.y)
 
 
 def test_tables_of_pyarrow_have_names_of_targets_and_no_index_of_pandas():

@@ -471,7 +471,7 @@ def test_groups_of_repeated_inputs_can_be_saved(tmp_path):
 
 def test_rows_of_a_few_settings_are_not_taken_for_those_of_the_fit():
     generator = np.random.default_rng(0)
-    old, new = (generator.integers(1, 6, size=(1000, 3)).astype(float) for _ in range(2))
+    old, new = (generator.integers(1, 6, size=(size, 3)).astype(float) for size in (1000, 900))
     digests = row_digests(Rows(old[:, :2], old[:, 2:], None, None))
     model = BayesianMLP.from_ensemble(replace(synthetic_ensemble(), row_digests=digests))
     with pytest.warns(UserWarning, match="rows have the values of rows of the fit. If they are"):

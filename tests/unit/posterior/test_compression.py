@@ -131,9 +131,7 @@ def test_the_statement_is_what_predictions_say(model, small):
 
 def test_given_inputs_choose_and_saved_ones_state(model):
     small = model.compress(60, x_reference=X)
-    saved = {row.tobytes() for row in model.posterior.x_reference}
-    others = [row for row in X if row.tobytes() not in saved]
-    assert small.compression.num_inputs == len(others)
+    assert small.compression.num_inputs == 80
     x = model.posterior.x_pipeline.forward(model.posterior.x_reference)
     expected = measure_change(model.posterior, small.posterior, x)
     assert small.compression.change == expected
@@ -141,8 +139,10 @@ def test_given_inputs_choose_and_saved_ones_state(model):
 
 def test_saved_inputs_that_are_given_do_not_state_their_own_change(model):
     given = model.posterior.x_reference
-    record = model.compress(60, x_reference=given).compression
-    assert record.num_inputs + record.change["num_rows"] == len(given)
+    for more in (given[:0], X[:1]):
+        record = model.compress(60, x_reference=np.append(given, more, axis=0)).compression
+        assert record.num_inputs + record.change["num_rows"] == len(given) + len(more)
+        assert record.num_inputs >= 0.7 * len(given)
 
 
 def test_kernel_thinning_is_closer_than_a_stride_at_new_inputs(model):

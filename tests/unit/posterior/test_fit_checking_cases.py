@@ -53,7 +53,15 @@ def test_a_large_group_takes_the_place_of_no_others(place):
 
 @pytest.mark.parametrize(
     "sizes",
-    [[400] * 50 + [1] * 3, [300] * 200 + [10] * 2, [30000, 20000, 3, 2], [251] * 100 + [1] * 3],
+    [
+        [1] * 400 + [3000],
+        [3000] + [1] * 400,
+        [1] * 3 + [2000],
+        [400] * 50 + [1] * 3,
+        [300] * 200 + [10] * 2,
+        [30000, 20000, 3, 2],
+        [251] * 100 + [1] * 3,
+    ],
 )
 def test_a_few_small_groups_take_the_place_of_no_others(sizes):
     groups = np.repeat(np.arange(len(sizes)), sizes)

@@ -123,7 +123,9 @@ def _row_groups(labels: Any, rows: Rows) -> Array | None:
 
 def _require_new_rows(rows: Rows, digests: Array) -> None:
     of_the_fit = num_known(digests, rows) or 0
-    if of_the_fit and share_of_twins(digests) >= 0.5 * of_the_fit / len(rows.x):
+    is_same_table = of_the_fit == len(rows.x) == len(digests)
+    by_chance = 0.5 * of_the_fit / len(rows.x)
+    if of_the_fit and not is_same_table and share_of_twins(digests) >= by_chance:
         # Rows of a few settings have equals among others by chance.
         warn(
             f"{of_the_fit} of the {len(rows.x)} rows have the values of rows of the fit. If they are these "
