@@ -132,8 +132,7 @@ def find_slices(
 
 def why_no_slices(ensemble: Ensemble) -> str | None:
     """Return the reason why there are no slices, a sentence; None if there are."""
-    ranges = ensemble.training_inputs
-    if not (ranges.high > ranges.low).any():
+    if not _varying_columns(ensemble):
         return "All inputs of the fit were constant."
     if ensemble.spec.network.num_words is not None:
         return "The inputs are numbers of words, with nothing between them."
@@ -147,14 +146,19 @@ def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
     return [(Column(name), slice(i, i + 1)) for i, name in enumerate(ensemble.input_names)]
 
 
-def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
-    """Choose the columns to show, in the order of the table."""
+def _varying_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
+    """Return the columns that vary, of numbers not only by missing values."""
     varies = ensemble.training_inputs.high > ensemble.training_inputs.low
-    columns = [
+    return [
         (column, span)
         for column, span in _columns(ensemble)
         if (varies[span.start] if column.kind == NUMBERS else varies[span].any())
     ]
+
+
+def _chosen_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
+    """Choose the columns to show, in the order of the table."""
+    columns = _varying_columns(ensemble)
     if len(columns) > _MAX_INPUTS and scales_of_inputs(ensemble.spec) is not None:
         relevance = relevance_of(ensemble).median
         order = np.argsort([-relevance[span].max() for _, span in columns], kind="stable")
