@@ -308,6 +308,7 @@ def test_a_value_along_a_column_with_gaps_is_not_missing():
     np.testing.assert_array_equal(line.x[:, 1], np.zeros(len(line.x)))
 
 
+@pytest.mark.filterwarnings("ignore:Columns .* are constant")
 def test_a_column_that_varies_only_by_gaps_has_no_slice():
     frame = pd.DataFrame({"a": np.where(np.arange(len(FRAME)) % 5 == 0, np.nan, 1.0)})
     assert "constant" in why_no_slices(coded_ensemble(frame, missing="indicator"))
