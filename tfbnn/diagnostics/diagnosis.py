@@ -153,8 +153,9 @@ class Diagnosis:
             "function",
             [
                 rhat_text(function["rhat"]),
-                f"below {_RHAT_ACCEPTABLE}: {100 * function['share_rhat_below_1.05']:.0f} % of "
-                f"{self.rhat_function.size} reference outputs",
+                # Outputs without an R-hat are not below.
+                f"below {_RHAT_ACCEPTABLE}: {100 * np.mean(self.rhat_function < _RHAT_ACCEPTABLE):.0f} % "
+                f"of {self.rhat_function.size} reference outputs",
                 f"chains' means differ by {gaps['median']:.2g} standard deviations (median), 95 % "
                 f"quantile {gaps['q95']:.2g}, max {gaps['max']:.2g}",
                 ess_text("bulk ESS", function["bulk_ess"]),

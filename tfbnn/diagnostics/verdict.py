@@ -150,21 +150,27 @@ class Predictions:
     def _excess(self) -> float:
         """The largest ratio of a number to its limit."""
         pit = self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_rows))
-        return float(max(pit, self._excess_of_shares))
+        return float(max(pit, *map(abs, self._deviations)))
 
     @property
-    def _excess_of_shares(self) -> float:
+    def _deviations(self) -> list[float]:
+        """Deviations of the shares from their levels, in units of their limits."""
         parts = []
         for k, slack in _SLACK.items():
             level = nominal(k)
             chance = _DEVIATIONS * np.sqrt(level * (1.0 - level) / self.num_rows)
-            parts.append(abs(self.coverage[k] - level) / (slack + chance))
-        return float(max(parts))
+            parts.append(float((self.coverage[k] - level) / (slack + chance)))
+        return parts
+
+    @property
+    def is_wide(self) -> bool:
+        """True if the share that is farthest off is too large."""
+        return max(self._deviations, key=abs) > 0
 
     @property
     def shares_hold(self) -> bool:
         """True if the shares within 1 and 2 sigma hold, whatever the probabilities between them say."""
-        return self._excess_of_shares <= 1.0
+        return max(map(abs, self._deviations)) <= 1.0
 
     @classmethod
     def judge(

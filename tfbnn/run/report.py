@@ -179,7 +179,9 @@ class Run(ExplainsAttributes):
         rows of the fit, each left out. Rows that calibrate are split in two halves, and each half is checked
         with the calibration of the other. See `tfbnn.diagnostics.verdict.Predictions` for the rule.
         """
-        return Predictions() if self.diagnosis is None else self.diagnosis.predictions
+        if self.diagnosis is None:
+            return Predictions(why="networks without draws have no error bars")
+        return self.diagnosis.predictions
 
     def report(
         self, details: bool = False, *, interface: Interface | None = None, width: int | None = None

@@ -45,7 +45,8 @@ class StoppingRule:
         if found.is_enough(until.ess, until.rhat):
             return look, f"{text} {after}"
         score, most = self.score, until.score_change
-        if score is not None and most is not None and count >= _LEAST_SHARE * self.num_results:
+        is_due = count >= max(2, _LEAST_SHARE * self.num_results)  # both halves have draws
+        if score is not None and most is not None and is_due:
             change = abs(score(kept.draws) - score(kept.draws[:, : count // 2]))
             if change <= most:
                 told = f"twice as many draws changed the log density of a row by {change:.2g}"

@@ -165,6 +165,19 @@ def test_counts_do_not_scatter_where_a_chain_is_stuck():
     assert not any("scatter more" in problem.what for problem in said)
 
 
+def test_heavy_tails_are_told_apart_from_wide_bars():
+    """They leave more rows within 68 % intervals, and residuals of the size that is predicted."""
+    pull = stats.t(3).ppf((np.arange(2000) + 0.5) / 2000)
+    pull /= pull.std()
+    shown = stats.norm.cdf(pull), pull, np.ones(2000), np.abs(pull)
+    found = Predictions.judge(*(one[:, None] for one in shown), "held-out rows", False)
+    assert found.ok is False and found.is_wide
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.01, scale=NOISE)
+    said = diagnose_ensemble(ensemble, training_rows=training_rows, predictions=found).problems
+    (problem,) = [one for one in said if "too wide" in one.what]
+    assert "StudentT" in problem.remedy.text and "Chains that disagree" not in problem.why
+
+
 def test_bars_whose_outer_interval_misses_are_narrow():
     """Their inner interval may hold a few rows too many."""
     bars = Predictions({1: 0.70, 2: 0.91}, 1.2, 0.04, num_rows=1000, source="held-out rows")
