@@ -207,6 +207,19 @@ def test_a_density_that_is_alike_at_the_starts_alone_is_refused(tmp_path):
         tfbnn.sample(log_prob, np.zeros((2, 2), "float32"), **folder, resume=True, **more)
 
 
+def test_a_steep_density_far_from_zero_goes_on_in_float32(tmp_path):
+    def log_prob(x):
+        return -0.5 * tf.reduce_sum(((x - 91.188) / 0.002) ** 2, axis=-1)
+
+    starts = np.full((2, 2), 91.188, "float32")
+    folder = dict(
+        output=tmp_path / "run", kernel=kernels.HMC(step_size=0.0005, num_leapfrog_steps=3)
+    )
+    first = tfbnn.sample(log_prob, starts, **folder, **BRIEF)
+    again = tfbnn.sample(log_prob, starts, **folder, resume=True, **BRIEF)
+    assert again.draws.tobytes() == first.draws.tobytes()
+
+
 def test_a_run_does_not_go_on_with_another_density(tmp_path):
     scale = tf.Variable(1.0)
 

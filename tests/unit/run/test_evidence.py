@@ -119,6 +119,11 @@ def test_no_integral_where_the_prior_s_mean_is_infinite(num_draws):
     assert "no mean under the prior" in list(Ladder.measure((0.0, 1.0), draws).notes())[-1]
 
 
+def test_few_draws_do_not_tell_that_the_mean_is_missing():
+    draws = np.random.default_rng(3).normal(size=(2, 1, 2))
+    assert "no mean" not in " ".join(Ladder.measure((0.0, 1.0), draws).notes())
+
+
 def test_notes_name_the_gap():
     draws = np.random.default_rng(16).normal([-1e4, -50, -5], [1e3, 9, 1], size=(2, 200, 3))
     notes = list(Ladder.measure((0.0, 0.1, 1.0), draws).notes())

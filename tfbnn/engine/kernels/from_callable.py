@@ -74,8 +74,8 @@ class CallableKernel(Kernel):
     accepted. Its results may be any nested structure of tensors that keeps its shapes and types.
 
     Statistics are searched in the kernel's results and in the results nested in them. If the kernel
-    does not report them, the log density is computed, the energy is NaN, n_steps is 1, and the
-    acceptance is that of `is_accepted`, or NaN without it. The step_size is NaN. Kernels are
+    does not report them, the log density is computed, n_steps is 1, and the acceptance is that of
+    `is_accepted`, or NaN without it. The energy and the step_size are always NaN. Kernels are
     compared by identity: a function that reads outside variables may build another kernel the next
     time, so every run compiles its own program.
 

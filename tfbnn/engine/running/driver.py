@@ -230,13 +230,17 @@ def _check_begun(spec: DensitySpec, begun: Beginning, store: Store) -> None:
     # At the starts, perhaps a mode, many densities are alike.
     drawn = store.committed_result(fewest=1)
     if drawn is not None:
-        now, _ = value_and_gradient(drawn.draws[:, -1])
-        then, largest = drawn.sample_stats["lp"][:, -1], float(abs(begun.start_log_prob).max())
-        _refuse_other_values(spec, now, then, "the last draws", largest)
+        last = drawn.draws[:, -1]
+        now, gradient = value_and_gradient(last)
+        then, largest = drawn.sample_stats["lp"][:, -1], abs(begun.start_log_prob).max()
+        # A steep density changes by this much if the positions change by their rounding.
+        steep = 4.0 * np.finfo(spec.dtype).eps * np.nansum(np.abs(gradient * last), axis=-1)
+        rounding = steep + _TOLERANCE[spec.dtype] * largest
+        _refuse_other_values(spec, now, then, "the last draws", rounding)
 
 
 def _refuse_other_values(
-    spec: Sampled, now: Array, then: Array, where: str, largest: float = 0.0
+    spec: Sampled, now: Array, then: Array, where: str, rounding: Array | float = 0.0
 ) -> None:
     """Check that a log density has the recorded values.
 
@@ -244,13 +248,13 @@ def _refuse_other_values(
         spec: The log density, with its functions.
         now, then: Log densities now, and those of the run, at the same positions [C].
         where: Description of the positions, for messages.
-        largest: Magnitude of log densities that were subtracted to compute these.
+        rounding: Rounding error of the values besides that of their own magnitude.
 
     Raises:
         RunFolderError: If they differ.
     """
     tolerance = _TOLERANCE[spec.dtype]
-    if not np.allclose(now, then, rtol=tolerance, atol=tolerance * (1.0 + largest)):
+    if not np.allclose(now, then, rtol=tolerance, atol=tolerance + rounding):
         raise RunFolderError(
             f"log_prob is not the one that the run was begun with: at {where} it is {now} here and "
             f"was {then} there. Pass the same {' and '.join(spec.own_names)} of the same data, "
