@@ -6,6 +6,7 @@ are stored beside the network, as constants or as networks of their own. They ar
 quadrature only on request.
 """
 
+import itertools
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
@@ -220,10 +221,11 @@ class Process:
             parameters: Dict name -> [N] of all `places`.
 
         Raises:
-            PointError: For a point at which an input of the model is not finite.
+            PointError: For a point at which an input of a model is not finite.
         """
         found = input_values(self.inputs, parameters)
-        for name in self.features:
+        of_errors = (model.posterior.feature_names or () for model in self.models)
+        for name in dict.fromkeys([*self.features, *itertools.chain(*of_errors)]):
             one, bad = self.inputs[name], np.flatnonzero(~np.isfinite(found[name]))
             if len(bad) and isinstance(one, Expression):
                 used = ", ".join(f"{part} = {found[part][bad[0]]:g}" for part in one.names)

@@ -152,7 +152,11 @@ _LOCK = ".lock"
 
 
 def write_processes(
-    folder: StrPath, processes: Iterable[Process], *, existing: str = "replace"
+    folder: StrPath,
+    processes: Iterable[Process],
+    *,
+    existing: str = "replace",
+    untrusted: bool = False,
 ) -> None:
     """Write a folder of processes for `CrossSectionPredictor`.
 
@@ -166,6 +170,7 @@ def write_processes(
             all of them, also those of other particles. "refuse": write nothing if there are any.
             "add": keep them, and refuse new processes of the same particles. "update": keep them,
             but replace those of the same particles.
+        untrusted: As in `tfbnn.load`, for the models of the processes that are kept.
 
     Raises:
         TypeError, ValueError: For processes that contradict each other.
@@ -183,7 +188,8 @@ def write_processes(
     keeps = existing in ("add", "update")
     with _alone(folder, needed=keeps):
         _check_folder(folder, new, existing)
-        there = read_processes(folder) if keeps and _has_index(folder) else {}
+        keeps = keeps and _has_index(folder)
+        there = read_processes(folder, untrusted=untrusted) if keeps else {}
         together = [*(there | new).values()]
         check_together(together)
         _replace(folder, together)

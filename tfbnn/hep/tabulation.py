@@ -188,8 +188,10 @@ def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, flo
         raise ValueError(f"{len(rows)} results where one is needed" if rows else "no result")
     numbers = {name: number_of(rows[0].get(name)) for name in needed}
     for name, number in numbers.items():
-        if not (np.isfinite(number) and (number > 0 or (number == 0 and not needed[name]))):
+        if not np.isfinite(number) or (needed[name] and number <= 0):
             raise ValueError(f"failed calculation, {name} = {number:g}")
+        if number < 0:
+            raise ValueError(f"negative error, {name} = {number:g}")
     return numbers
 
 

@@ -100,6 +100,15 @@ def test_points_without_a_finite_input_are_named(tmp_path):
         predictor.predict(POINTS | {"MASS:1000022": [1.0, 0.0]})
 
 
+def test_points_without_a_finite_input_of_an_error_are_named(tmp_path):
+    inputs = DERIVED | {"log_n": "log10(N11)"}
+    predictor = predictor_of(
+        tmp_path, process(inputs=inputs, errors={"pdf": model("log_m", "log_n")})
+    )
+    with pytest.raises(ValueError, match="log_n = .* is not finite at point 1 .* N11 = -1"):
+        predictor.predict(POINTS | {"N11": [1.0, -1.0]})
+
+
 @pytest.mark.parametrize(
     "target, of",
     [("K", lambda t: t), ("NLO / LO", lambda t: 7 * t), ("log10(NLO/LO)", lambda t: 7 * 10**t)],

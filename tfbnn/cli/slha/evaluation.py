@@ -23,7 +23,7 @@ import numpy as np
 
 from tfbnn.cli.arguments import JsonOptions, argument, comma_list, number
 from tfbnn.cli.console import DONE, print_json, say
-from tfbnn.cli.outputs import TABLE, check_output, written_table
+from tfbnn.cli.outputs import TABLE, check_output, is_device, written_table
 from tfbnn.cli.slha.points import (
     Batch,
     find_spectra,
@@ -133,6 +133,10 @@ def run(args: argparse.Namespace) -> int:
     copies: dict[str, str] = {}
     if args.write is not None:  # checked before any work is done
         check_calculations(processes)
+        if pipes := [path for path in args.spectra if is_device(path)]:
+            raise ValueError(
+                f"-w reads each spectrum twice, and {pipes[0]} can be read once. Write it to a file first."
+            )
         copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
         read = [*batches]
         if inner := [name for names, *_ in read for name in names if name not in copies]:

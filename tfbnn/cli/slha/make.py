@@ -56,7 +56,7 @@ def run(args: argparse.Namespace) -> int:
     """Read the models, and write the folder."""
     check_output(args.folder, FOLDER, [args.description])
     processes = read_description(args.description, untrusted=not args.trusted)
-    write_processes(args.folder, processes, existing=args.existing)
+    write_processes(args.folder, processes, existing=args.existing, untrusted=not args.trusted)
     say(f"Wrote {', '.join(str(process.pids) for process in processes)} to {args.folder}.")
     say(f"Next: tfbnn slha eval {shlex.quote(args.folder)} SPECTRA")
     return DONE

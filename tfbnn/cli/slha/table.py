@@ -25,7 +25,7 @@ example of a description, gauginos.toml:
 
 In an expression, a place in the spectrum is written with colons: NMIX:1:1 for "NMIX 1 1". An input that other
 inputs use, such as N11 above, does not become a column. A cross section that is not a positive number, such as
--1, counts as a failed calculation.
+-1, counts as a failed calculation. Results of errors have no sign: rows with a negative one are left out.
 
 examples:
   tfbnn slha table spectra/ gauginos.toml -o chi10chi20.csv

@@ -169,6 +169,16 @@ def test_one_copy_is_a_file_and_a_table_can_go_with_it(run, folder):
     assert f"+{up:.3g}, trust" in (folder / "one.out").read_text()
 
 
+def test_copies_of_what_can_be_read_once_are_refused(run, folder):
+    reader, writer = os.pipe()
+    os.write(writer, SPECTRUM.encode())
+    os.close(writer)
+    check_refusal(run(f"slha eval gauginos /dev/fd/{reader} -w piped"), "can be read once")
+    assert run(f"slha eval gauginos /dev/fd/{reader}")[0] == 0
+    os.close(reader)
+    assert not (folder / "piped").exists()
+
+
 def test_bytes_that_are_no_text_stay_as_they_are(run, folder):
     odd = b"# \xe9 by a spectrum generator of 2004\r\n" + SPECTRUM.encode()
     (folder / "odd.slha").write_bytes(odd)

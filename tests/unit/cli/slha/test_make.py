@@ -7,7 +7,7 @@ import pytest
 from tests.support.commands import check_refusal
 from tests.support.cross_sections import NEUTRALINOS
 from tfbnn.fit.loading import load
-from tfbnn.hep import CrossSectionPredictor
+from tfbnn.hep import CrossSectionPredictor, process_folder
 
 INPUTS = 'inputs = {a = "MASS 1000022", b = "NMIX 1 1"}\n'
 DEFAULTS = f"energy = 13000\nunit = 'fb'\n{INPUTS}"
@@ -46,6 +46,18 @@ def test_a_folder_is_touched_only_as_asked(run, folder):
     assert pids_in(folder / "made") == [NEUTRALINOS]
     assert run("slha make other.toml -o made --existing add")[0] == 0
     assert pids_in(folder / "made") == [NEUTRALINOS, (1, 2)]
+
+
+@pytest.mark.parametrize("trusted", [True, False])
+def test_models_that_are_kept_are_read_as_asked(run, folder, monkeypatch, trusted):
+    run("slha make model.toml -o made")
+    seen = []
+    monkeypatch.setattr(
+        process_folder, "load", lambda path, untrusted: seen.append(untrusted) or load(path)
+    )
+    option = " --trusted" if trusted else ""
+    assert run(f"slha make other.toml -o made --existing add{option}")[0] == 0
+    assert seen == [not trusted]
 
 
 def test_known_noise_needs_errors_without_it(run, folder):

@@ -108,6 +108,13 @@ def test_files_of_results(run, folder, has_header, by_name):
     check_first(folder / "table.csv")
 
 
+def test_errors_with_a_sign_are_told(run, folder):
+    for number, path in enumerate(sorted(folder.glob("spectra/*"))):
+        path.write_text(path.read_text().replace(".02\n", "-.02\n" if number else ".02\n"))
+    _, _, err = run("slha table spectra block.toml -o table.csv")
+    assert "Wrote 1 row to table.csv" in err and "1: negative error, pdf = -0.02" in err
+
+
 def test_several_processes_go_into_a_folder(run, folder):
     (folder / "d.toml").write_text(BLOCK + FIRST + OF_FIRST + ERROR + SECOND)
     assert run("slha table spectra d.toml -o tables")[0] == 0
