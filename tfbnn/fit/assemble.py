@@ -315,7 +315,7 @@ def read_run(
         num_results = begun.num_results
     limit = begun.limit if max_seconds is None else max_seconds
     if until == "auto" and limit is not None:
-        # Of a fixed number of draws only the limit may leave some out.
+        # Only the limit may leave out some of a fixed number of draws.
         rule = replace(rule or Until(ess=UNREACHABLE), max_seconds=limit)
     elif max_seconds is not None:
         rule = with_limit(rule, max_seconds)

@@ -36,7 +36,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
 from tfbnn.posterior.prediction import function_of_chains, functions_together, target_tiles
 from tfbnn.spec.network_spec import draw_parameters
-from tfbnn.spec.priors import WeightPrior, entries
+from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
 from tfbnn.system.arrays import Array
 
@@ -207,8 +207,8 @@ def _numbers(
     varies = np.sqrt(variance) > ROUNDING * np.abs(rows.y.mean(axis=0))
     with np.errstate(divide="ignore", invalid="ignore"):
         r2 = 1.0 - np.mean((rows.y - mean) ** 2, axis=0) / np.where(varies, variance, np.nan)
-        # Of a squared pull of counts: 2 plus the excess kurtosis of their likelihood, of the variance
-        # v and mean m 6 (v - m) / m^2 + 1 / v.
+        # The variance of a squared pull of counts is 2 plus the excess kurtosis of their likelihood,
+        # 6 (v - m) / m^2 + 1 / v for the variance v and the mean m.
         kurtosis = 6.0 * np.maximum(noise - mean, 0.0) / np.square(mean) + 1.0 / noise
         chance = np.sqrt(np.mean(2.0 + kurtosis, axis=0) / len(rows.x))
     names = ensemble.target_names
@@ -312,8 +312,7 @@ def check_prior(ensemble: Ensemble) -> PriorCheck:
     for prior, span, scale_span in ensemble.spec.weight_groups():
         weights = theta[:, span]
         if prior.is_bounded:
-            unit = entries(prior.scale) if ensemble.spec.is_ntk and prior.scale else 1.0
-            low, high = (end / unit for end in prior.limits)
+            low, high = ensemble.spec.limits_of(prior)
             margin = _EDGE * (high - low)
             at_edge.append((weights < low + margin) | (weights > high - margin))
         elif (limit := _tail_begins(ensemble, prior)) is not None:

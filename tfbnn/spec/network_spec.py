@@ -123,6 +123,12 @@ class NetworkSpec(ABC):
         for (_, _, prior), slot in zip(self.variables, self.layout.slots):
             yield prior, slot.weights, slot.scales
 
+    def limits_of(self, prior: WeightPrior) -> tuple[Array, Array]:
+        """Return the ends of a prior for theta, each [1] or [n]; in ntk theta is in units of the scale."""
+        unit = priors.entries(prior.scale) if self.is_ntk and prior.scale else np.ones(1)
+        low, high = prior.limits
+        return low / unit, high / unit
+
     def may_see_inputs(self, slot: Slot) -> bool:
         """Check whether a variable may be the kernel of a layer on the inputs."""
         return len(slot.shape) == 2 and slot.shape[0] == self.num_inputs

@@ -235,7 +235,7 @@ class TestRefusals:
             replace(ensemble, row_digests=seen).to_arviz(x, y)
 
     def test_nothing_is_said_of_rows_that_no_digest_decides(self):
-        """Of very many rows only the smallest digests are kept."""
+        """Only the smallest digests of very many rows are kept."""
         ensemble = synthetic_ensemble()
         smallest = np.arange(MOST_DIGESTS, dtype=np.uint32)
         replace(ensemble, row_digests=smallest).to_arviz(*rows_of(ensemble))

@@ -198,11 +198,10 @@ class Potential(Density):
 
     @property
     def limits(self) -> tuple[Array, Array]:
-        """Box of the bounded priors, as in `Density`; in ntk theta is in units of their scales."""
+        """Box of the bounded priors, as in `Density`."""
         low, high = super().limits
         for prior, span, _ in self.spec.weight_groups():
-            unit = entries(prior.scale) if self.spec.is_ntk and prior.scale else 1.0
-            low[span], high[span] = (end / unit for end in prior.limits)
+            low[span], high[span] = self.spec.limits_of(prior)
         return low, high
 
     @property

@@ -323,7 +323,7 @@ def next_temperature(log_weights: Callable[[float], Array], temperature: float) 
     def excess(log_temperature: float) -> float:
         logs = _of_each(log_weights(float(np.exp(log_temperature))))
         weights = np.exp(logs - logs.max(axis=1, keepdims=True))
-        # Of the particles that the likelihood allows at all.
+        # The share is that of the particles that the likelihood allows at all.
         share = weights.mean(axis=1) ** 2 / (weights**2).mean(axis=1)
         share /= np.isfinite(logs).mean(axis=1)
         return float(share.min()) - _EFFECTIVE_SHARE
