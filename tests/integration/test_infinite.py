@@ -92,6 +92,7 @@ REFUSED = {
     "activation": ({"activation": "gelu"}, "closed forms for erf, tanh"),
     "likelihood": ({"likelihood": StudentT()}, r"needs likelihood=Gaussian\(\)"),
     "prior": ({"prior": Laplace()}, "needs normal priors"),
+    "half precision": ({"dtype": "float16"}, "dtype must be"),
     "standard": ({"parameterization": "standard"}, "needs parameterization='ntk'"),
 }
 
@@ -107,7 +108,7 @@ OPTIONS = {
     "pretraining": ({"pretraining": tfbnn.Pretraining()}, "no weights to train"),
     "power": ({"likelihood_power": 0.5}, "needs likelihood_power=1"),
     "curvature": ({"kernel": "smmala"}, "no second derivatives"),
-    "readout": ({"kernel": "repriorised"}, "last layer"),
+    "readout": ({"kernel": "repriorised"}, "Repriorised needs networks with weights"),
 }
 
 

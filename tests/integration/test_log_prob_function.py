@@ -7,6 +7,7 @@ import tensorflow_probability as tfp
 
 import tfbnn
 from tests.support.builders import make_rows
+from tests.support.keras_models import KINDS
 from tfbnn.likelihoods import Gaussian
 
 X, Y = make_rows(40, 2, 1)
@@ -42,6 +43,18 @@ def test_it_is_log_prob_with_its_gradient(row_noise):
     ]
     slope = (ends[0] - ends[1]) / (2.0 * step)
     np.testing.assert_allclose(gradient, slope, rtol=1e-5, atol=1e-5)
+
+
+def test_layers_that_are_not_sampled_do_not_stop_it():
+    kind = KINDS["batch norm"]
+    model = kind.model(likelihood=Gaussian(1.0), dtype="float64", **SETTINGS)
+    x, y = kind.rows()
+    points = tf.constant(positions(model, count=1))
+    with tf.GradientTape() as tape:
+        tape.watch(points)
+        value = model.log_prob_function(x, y)(points)
+    np.testing.assert_allclose(value, model.log_prob(points.numpy(), x, y))
+    assert np.all(np.isfinite(tape.gradient(value, points)))
 
 
 def test_it_has_the_dtype_that_it_is_given_and_float64_sums():

@@ -73,8 +73,8 @@ def _refuse_others(folder: str, model: str) -> None:
     if os.path.isdir(folder) and os.listdir(folder):
         if not os.path.isfile(model):
             raise ValueError(
-                f"-o {folder} holds other files, expected a new or empty folder or that of an "
-                "earlier demo. Choose another."
+                f"-o {folder} holds other files, expected a new or empty folder or that of a "
+                "finished demo. Choose another."
             )
         check_output(model, MODEL)
 

@@ -62,7 +62,7 @@ class Interface:
 
         `sampled` are the seconds of warm-up and sampling. If they are unknown (0), all of the limit counts.
         """
-        limit = re.search(r"max_seconds=([0-9.e+]+)", until or "")
+        limit = re.search(r"max_seconds=([0-9.e+-]+)", until or "")
         if limit is None:
             return self
         seconds, is_over = float(limit[1]), "max_seconds" in (ended or "")

@@ -133,10 +133,10 @@ def tabulate(
     for name, text in spectra:
         rows = rows_of(len(names), name, text)
         names.append(name)
-        num_complex += _has_complex_mixings(text)
         try:
+            num_complex += _has_complex_mixings(text)
             together: dict[str, float] | None = read_places(text, places)
-        except ValueError:  # an entry is missing for some process, or for all
+        except ValueError:  # a block is unreadable, or an entry is missing
             together = None
         each = zip(places_of_each, needed_of_each, rows, found, left_out)
         for own, needed, mine, points, reasons in each:

@@ -6,13 +6,12 @@ from typing import Any, NamedTuple, cast
 
 import numpy as np
 
-from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.posterior.checks import check_bytes, checked_points, checked_rows, require_noise
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import log_jacobian
 from tfbnn.posterior.mixture import uniform
 from tfbnn.posterior.prediction import inverse_draws, sampled_functions, scale_at
-from tfbnn.spec.rows import NetworkRows, Rows, prepare_noise
+from tfbnn.spec.rows import NetworkRows, Rows, known_beside
 from tfbnn.system.arrays import Array
 
 
@@ -45,10 +44,9 @@ class Points(NamedTuple):
         if y is not None:
             rows, transformed = checked_rows(ensemble, x, y, noise_scale, what)
             return cls(rows.x, transformed.x, rows.noise, rows, transformed)
-        noise_scale = in_order_of(noise_scale, ensemble.known.target_names, "noise_scale")
-        refuse_other_order(x, noise_scale, "noise_scale")
         matrix, inputs = checked_points(ensemble, x)
-        noise = prepare_noise(ensemble.spec, noise_scale, len(matrix))
+        names = ensemble.known.target_names
+        noise = known_beside(ensemble.spec, x, noise_scale, names, len(matrix))
         require_noise(ensemble, noise, what)
         return cls(matrix, inputs, noise)
 
@@ -90,13 +88,17 @@ def at_rows(
     log_likelihood = np.empty(shape) if with_density else None
     for rows, outputs in sampled_functions(ensemble, points.inputs, seed):
         known = None if points.noise is None else points.noise[rows]
-        function = inverse_draws(ensemble, spec.likelihood.location(outputs, known))
+        location = spec.likelihood.location(outputs, known)
+        function = inverse_draws(ensemble, location)
         functions[:, rows] = function
         levels = _levels(seed, rows, (ensemble.num_draws, spec.num_targets))
         if spec.has_classes:
             observations[:, rows] = _classes(ensemble, function, levels)
         else:
-            observations[:, rows] = _noisy(ensemble, points, rows, outputs, levels)
+            likelihood = spec.regression_likelihood
+            scale = scale_at(ensemble, outputs, location, known)
+            noisy = likelihood.noisy(likelihood.noise_quantile(levels), location, scale)
+            observations[:, rows] = ensemble.y_pipeline.inverse(noisy)
         if log_likelihood is not None:
             log_likelihood[:, rows] = _log_density(ensemble, points, rows, outputs)
     by_chains = ensemble.by_chains
@@ -108,16 +110,6 @@ def _levels(seed: int, rows: slice, shape: tuple[int, int]) -> Array:
     """Draw uniform random numbers for rows [C * S, n, K], with a generator for each row."""
     generators = (np.random.default_rng([seed, row]) for row in range(rows.start, rows.stop))
     return np.stack([uniform(generator, shape) for generator in generators], axis=1)
-
-
-def _noisy(ensemble: Ensemble, points: Points, rows: slice, outputs: Array, levels: Array) -> Array:
-    """Return new observations [C * S, n, K] in original units, with noise at the given levels."""
-    likelihood = ensemble.spec.regression_likelihood
-    noise = None if points.noise is None else points.noise[rows]
-    location = likelihood.location(outputs, noise)
-    scale = scale_at(ensemble, outputs, location, noise)
-    noisy = likelihood.noisy(likelihood.noise_quantile(levels), location, scale)
-    return ensemble.y_pipeline.inverse(noisy)
 
 
 def _classes(ensemble: Ensemble, predicted: Array, levels: Array) -> Array:

@@ -9,7 +9,14 @@ from tfbnn.data.coding import as_inputs
 from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.spec.rows import NetworkRows, Rows, check_network_inputs, data_hash, prepare_rows
+from tfbnn.spec.rows import (
+    NetworkRows,
+    Rows,
+    check_network_inputs,
+    data_hash,
+    known_name,
+    prepare_rows,
+)
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn
 
@@ -93,9 +100,9 @@ def given_together(what: str, x: object, y: object) -> bool:
 def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
     """Refuse rows without known noise after a fit that had known noise."""
     if ensemble.row_noise and noise is None:
-        name = "offset" if ensemble.spec.has_counts else "noise_scale"
         raise ValueError(
-            f"{what} needs {name}, received None: the fit had one. Pass that of these rows."
+            f"{what} needs {known_name(ensemble.spec)}, received None: the fit had one. Pass that of "
+            "these rows."
         )
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.data.frames import in_order_of, refuse_other_order, rows_of
+from tfbnn.data.frames import rows_of
 from tfbnn.data.labels import Classes
 from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
@@ -36,7 +36,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
-from tfbnn.spec.rows import NetworkRows, Rows, as_argument, known_of_rows, prepare_noise
+from tfbnn.spec.rows import NetworkRows, Rows, as_argument, known_beside, known_of_rows
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array, give_back, row_slices
 from tfbnn.system.atomic import StrPath
@@ -361,11 +361,8 @@ class SampledModel(ExplainsAttributes):
 
     def _known_of(self, x: Any, noise_scale: Any, offset: Any, num_rows: int) -> Array | None:
         """Return the noise scales or offsets [N, K] of the rows of x in their order, or None."""
-        what = "noise_scale" if offset is None else "offset"
         known = known_of_rows(self.spec, noise_scale, offset)
-        known = in_order_of(known, self.posterior.known.target_names, what)
-        refuse_other_order(x, known, what)
-        return prepare_noise(self.spec, known, num_rows)
+        return known_beside(self.spec, x, known, self.posterior.known.target_names, num_rows)
 
     def code_inputs(self, x: ArrayLike) -> Array:
         """Return inputs as numbers, with columns of text and flags coded.

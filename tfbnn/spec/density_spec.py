@@ -34,9 +34,9 @@ class DensitySpec:
     functions: tuple[Function, ...] = field(default=(), compare=False)
     identity: object = field(default=None, repr=False)
 
-    num_units: ClassVar[int] = 1
     num_outputs: ClassVar[int] = 1
     widest: ClassVar[int] = 1
+    num_earlier: ClassVar[int] = 0
     is_smooth: ClassVar[bool] = True
     likelihood_power: ClassVar[float] = 1.0
     gains_from_xla: ClassVar[bool] = True
@@ -66,7 +66,7 @@ class DensitySpec:
 
 
 # The description of a density of P numbers. Both classes have `dtype`, `num_parameters`,
-# `num_products`, `num_units`, `num_outputs`, `widest`, `is_smooth`, `likelihood_power`,
+# `num_products`, `num_outputs`, `widest`, `num_earlier`, `is_smooth`, `likelihood_power`,
 # `gains_from_xla`, `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`; see `NetworkSpec`.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from math import inf
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.limit_kernels import LIMITS
 from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import NetworkSpec, check_priors, common_settings
-from tfbnn.spec.priors import EarlierRows, LayerPrior, WeightPrior
+from tfbnn.spec.priors import LayerPrior, WeightPrior
 from tfbnn.spec.settings_json import settings_to_json
 from tfbnn.system.arrays import Array
 
@@ -166,16 +166,6 @@ class InfiniteSpec(NetworkSpec):
         indices: Array = np.sort(np.random.default_rng(0).permutation(num_rows)[:MOST_SAMPLED])
         return indices
 
-    def after(self, earlier: EarlierRows) -> InfiniteSpec:
-        raise ValueError(
-            "FromPosterior needs networks with weights, received infinite width. Fit all rows together."
-        )
-
-    def with_priors_of(self, other: NetworkSpec) -> InfiniteSpec:
-        if not isinstance(other, InfiniteSpec):
-            raise ValueError(f"The priors are those of another network, {other.architecture_text}.")
-        return replace(self, priors=other.priors)
-
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain dicts, lists, strings and numbers, for `ModelSpec.from_json`."""
         entry = settings_to_json(self)
@@ -250,8 +240,9 @@ def make_infinite_spec(
         partial(priors.resolve_priors, num_layers=len(sizes) - 1),
         likelihood=of_function,
         prior=prior,
-        **{**settings, "dtype": "float64"},
+        **settings,
     )
+    common["dtype"] = "float64"
     for one in (prior for layer in layer_priors for prior in (layer.kernel, layer.bias)):
         if not (one.is_normal and one.has_scale):
             raise ValueError(

@@ -8,7 +8,13 @@ import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError, positions_named
 from tfbnn.data.coding import Coding, as_inputs
-from tfbnn.data.frames import column_names, refuse_other_order, select_columns, targets_in_order
+from tfbnn.data.frames import (
+    column_names,
+    in_order_of,
+    refuse_other_order,
+    select_columns,
+    targets_in_order,
+)
 from tfbnn.data.labels import Classes, as_labels, class_numbers, group_numbers, learn_classes
 from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.missing_codes import warn_of_codes
@@ -181,7 +187,7 @@ def prepare_rows(
         Rows.
     """
     is_new, known = known is None, known or Known(None, None, None)
-    for value, argument in ((y, f"{name}y"), (noise_scale, f"{name}noise_scale")):
+    for value, argument in ((y, f"{name}y"), (noise_scale, f"{name}{known_name(spec)}")):
         refuse_other_order(x, value, argument, f"{name}x")
     x = spec.flat_inputs(select_columns(x, known.column_names, f"{name}x"))
     y, noise_scale = targets_in_order(y, noise_scale, known.target_names, name)
@@ -215,9 +221,27 @@ def prepare_noise(spec: NetworkSpec, noise_scale: Any, num_rows: int) -> Array |
     return as_row_noise(noise_scale, is_offset=of_counts, **sizes)
 
 
+def known_beside(
+    spec: NetworkSpec, x: Any, known: Any, target_names: tuple[str, ...] | None, num_rows: int
+) -> Array | None:
+    """Return known noise scales, or offsets of counts, of rows x in the order of the targets: [N, K].
+
+    None if none are known.
+    """
+    name = known_name(spec)
+    known = in_order_of(known, target_names, name)
+    refuse_other_order(x, known, name)
+    return prepare_noise(spec, known, num_rows)
+
+
+def known_name(spec: Any) -> str:
+    """Return the name of the argument with the known numbers of rows besides x and y."""
+    return "offset" if spec.has_counts else "noise_scale"
+
+
 def as_argument(spec: Any, known: Any) -> dict[str, Any]:
     """Return known noise scales, or offsets of counts, as a model method's keyword argument."""
-    return {"offset" if spec.has_counts else "noise_scale": known}
+    return {known_name(spec): known}
 
 
 def known_of_rows(spec: Any, noise_scale: Any, offset: Any) -> Any:
@@ -246,8 +270,7 @@ def transform_rows(
         y = checked_forward(y_pipeline, rows.y, f"{name}y")
         noise = None if rows.noise is None else rows.noise * np.abs(y_pipeline.derivative(rows.y))
         check_network_inputs(spec, f"{name}x", x)
-        known = "offset" if spec.has_counts else "noise_scale"
-        for argument, values in (("y", y), (known, noise)):
+        for argument, values in (("y", y), (known_name(spec), noise)):
             check_range(spec, f"{name}{argument}", values)
     return NetworkRows(x, y, noise)
 

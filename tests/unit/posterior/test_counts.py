@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import numpy as np
+import pandas as pd
 import pytest
 from scipy import stats
 
@@ -211,6 +212,11 @@ def test_offsets_go_everywhere_and_what_lacks_them_is_refused(tmp_path, monkeypa
             call()
         with pytest.raises(ValueError, match="noise_scale does not go with Poisson"):
             call(noise_scale=OFFSET[:, 0])
+    frame = pd.DataFrame(X, index=np.arange(16))
+    backwards = pd.Series(OFFSET[:, 0], frame.index[::-1])
+    for rows in ((frame,), (frame, case.y)):
+        with pytest.raises(ValueError, match="offset has the index of x in another order"):
+            model.posterior.to_arviz(*rows, offset=backwards)
 
 
 def test_validation_rows_have_an_offset_where_the_others_have():

@@ -124,6 +124,12 @@ def test_few_draws_do_not_tell_that_the_mean_is_missing():
     assert "no mean" not in " ".join(Ladder.measure((0.0, 1.0), draws).notes())
 
 
+def test_equal_draws_do_not_tell_that_the_mean_is_missing():
+    draws = np.random.default_rng(3).normal(-4, 1, size=(2, 100, 2))
+    draws[0, :, 0] = draws[1, :70, 0] = -3.0
+    assert np.isfinite(log_evidence((0.0, 1.0), draws).thermodynamic.value)
+
+
 def test_notes_name_the_gap():
     draws = np.random.default_rng(16).normal([-1e4, -50, -5], [1e3, 9, 1], size=(2, 200, 3))
     notes = list(Ladder.measure((0.0, 0.1, 1.0), draws).notes())

@@ -13,6 +13,7 @@ from tfbnn.diagnostics.problem import Interface, Remedy
 from tfbnn.diagnostics.verdict import MEANINGS
 from tfbnn.posterior.fit_checking import diagnose_ensemble
 from tfbnn.posterior.prediction import function_draws
+from tfbnn.run.until import Until
 from tfbnn.spec.choices import Choice
 from tfbnn.spec.rows import NetworkRows
 
@@ -73,6 +74,11 @@ def test_each_interface_has_its_own_words(diagnosis):
     for word in ("num_results", "model.", "run.report", "step_size=", "y_transform="):
         assert word not in shell
     assert "fit_posterior with num_results=" in make_run(diagnosis).report()
+
+
+@pytest.mark.parametrize("seconds", [1e-5, 0.5, 3e12])
+def test_the_limit_of_a_run_is_read_from_its_record(seconds):
+    assert Interface().of_run(str(Until(max_seconds=seconds)), None).max_seconds == seconds
 
 
 def test_too_few_draws_are_no_verdict_on_anything():

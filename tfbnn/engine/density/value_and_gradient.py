@@ -156,9 +156,20 @@ def make_log_prob(spec: NetworkSpec, x: Array, y: Array, row_noise: Array | None
                 f"theta must have shape [C, {spec.num_parameters}], received {theta.shape.as_list()}."
             )
         value, by_theta = potential.value_and_gradient(theta, data.cast(theta.dtype))
-        return tf.cast(value, theta.dtype), lambda upstream: upstream[:, None] * by_theta
+        return tf.cast(value, theta.dtype), _pull_back_by(by_theta)
 
     return tf.custom_gradient(log_prob)
+
+
+def _pull_back_by(gradient: Tensor) -> Callable[..., Any]:
+    """Return the function of the upstream gradient [C] that `tf.custom_gradient` needs."""
+
+    def pull_back(upstream: Tensor, variables: Sequence[Any] = ()) -> Any:
+        # Frozen layers and a user's log density may contain variables, which are constants here.
+        by_position = upstream[:, None] * gradient
+        return (by_position, [None] * len(variables)) if variables else by_position
+
+    return pull_back
 
 
 def log_prob_terms(
@@ -219,15 +230,8 @@ class Target:
             # second.
             theta = self.linear_map.forward(tf.stop_gradient(z))
             value, by_theta = value_and_gradient(theta, self.data, weights)
-            gradient = self.linear_map.pull_back(by_theta)
             value = tf.cast(value - self.reference, z.dtype)
-
-            def pull_back(upstream: Tensor, variables: Sequence[Any] = ()) -> Any:
-                # A user's log density may contain variables, which are constants here.
-                by_z = upstream[:, None] * gradient
-                return (by_z, [None] * len(variables)) if variables else by_z
-
-            return value, pull_back
+            return value, _pull_back_by(self.linear_map.pull_back(by_theta))
 
         return tf.custom_gradient(log_prob)(z)
 

@@ -89,7 +89,9 @@ def _compiled_gradients(spec: KerasSpec) -> Any:
             tape.watch(x)
             outputs = network_outputs(spec, theta[None], x)[0]
             each = tf.unstack(outputs)
-        return outputs, tf.stack([tape.gradient(one, x) for one in each])
+        # Layers such as Embedding do not depend on their inputs smoothly.
+        slopes = [tape.gradient(one, x, unconnected_gradients="zero") for one in each]
+        return outputs, tf.stack(slopes)
 
     def of_networks(theta: Tensor, x: Tensor) -> Tensor:
         kinds = (theta.dtype, theta.dtype)

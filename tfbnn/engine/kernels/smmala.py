@@ -214,10 +214,15 @@ class SMMALA(MetropolisKernel, name="smmala"):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if the model does not have the requested metric."""
         super().check_model(spec, row_noise)
-        if self.metric == "gauss_newton" and spec.gauss_newton_obstacle is not None:
+        is_network, obstacle = isinstance(spec, NetworkSpec), spec.gauss_newton_obstacle
+        if obstacle is not None and (is_network or self.metric == "gauss_newton"):
+            instead = (
+                "kernel='nuts'"
+                if is_network
+                else "metric='softabs', which takes second derivatives"
+            )
             raise ValueError(
-                f"SMMALA(metric='gauss_newton') cannot be used: {spec.gauss_newton_obstacle}. Use "
-                "metric='softabs', which takes second derivatives."
+                f"SMMALA(metric={self.metric!r}) cannot be used: {obstacle}. Use {instead}."
             )
 
     def resolve(self, spec: Sampled, num_rows: int) -> tuple[Self, str]:
@@ -225,11 +230,11 @@ class SMMALA(MetropolisKernel, name="smmala"):
         size, numbers = spec.num_parameters, _JACOBIAN_NUMBERS * spec.num_outputs
         at_once = min(num_rows, rows_per_block(spec, size))
         if self.metric == "softabs":
-            numbers = _HESSIAN_NUMBERS * spec.num_units
-            if isinstance(
-                spec, NetworkSpec
-            ):  # rows of an earlier fit are one block, with the prior
-                at_once = max(at_once, spec.num_earlier)
+            numbers = _HESSIAN_NUMBERS
+            if isinstance(spec, NetworkSpec):
+                numbers *= spec.network.num_units
+            # Rows of an earlier fit are one block, with the prior.
+            at_once = max(at_once, spec.num_earlier)
         needed = 8 * size * (_MATRICES * size + numbers * at_once)
         if needed > _MOST_BYTES:
             raise ValueError(

@@ -4,6 +4,7 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from functools import cache
+from types import SimpleNamespace
 
 import keras
 import numpy as np
@@ -23,6 +24,7 @@ from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.export import tensorflow_forward
 from tfbnn.engine.keras import keras_network, trial
 from tfbnn.engine.keras.describing import counted_anew
+from tfbnn.engine.kernels.smmala import SMMALA
 from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.priors import HierarchicalNormal, Normal
 from tfbnn.spec.model_spec import ModelSpec
@@ -150,10 +152,24 @@ def test_what_tensorflow_cannot_vectorise_is_named():
     assert "no derivatives of all rows' outputs" in found and "PyFunc" in found
 
 
+def test_outputs_that_do_not_depend_smoothly_on_inputs_have_no_slope():
+    network = keras.Sequential(
+        [keras.Input((2,)), layers.Embedding(3, 2), layers.Flatten(), layers.Dense(1)]
+    )
+    spec = tfbnn.BayesianModel(network, likelihood=tfbnn.likelihoods.Gaussian(1.0)).spec
+    draws = np.ones((1, 1, spec.num_parameters), spec.dtype)
+    ensemble = SimpleNamespace(spec=spec, draws=draws, num_draws=1)
+    outputs, slopes = tensorflow_forward.input_gradients(ensemble, np.array([[0.0, 2.0]]))
+    assert outputs.shape == (1, 1, 1)
+    np.testing.assert_array_equal(slopes, np.zeros((1, 1, 2, 1)))
+
+
 @pytest.mark.statistics
 def test_a_recurrent_layer_has_no_such_derivatives_and_says_so():
-    obstacle = KINDS["recurrent"].model().spec.gauss_newton_obstacle
-    assert "recurrent" in obstacle
+    spec = KINDS["recurrent"].model().spec
+    assert "recurrent" in spec.gauss_newton_obstacle
+    with pytest.raises(ValueError, match="recurrent layer at once. Use kernel='nuts'"):
+        SMMALA().check_model(spec, row_noise=False)
     assert KINDS["attention"].model().spec.gauss_newton_obstacle is None
 
 
