@@ -49,7 +49,7 @@ def test_rows_of_the_fit_are_refused_by_a_file_too(fitted, tmp_path):
     with pytest.raises(ValueError, match="method='loo' needs the training rows"):
         loaded.calibrate(method="loo")
     x, y = (np.concatenate(pair) for pair in zip((part[:60] for part in rows(160, 1)), rows(90, 4)))
-    with pytest.warns(UserWarning, match="60 of the 150 rows took part in the fit"):
+    with pytest.warns(UserWarning, match="60 of the 150 rows have the values of rows of the fit"):
         loaded.calibrate(x, y)
 
 

@@ -3,7 +3,6 @@
 from dataclasses import fields
 from typing import Any
 
-from tfbnn.cluster.tasks import required
 from tfbnn.fit.model import SampledNetwork
 from tfbnn.posterior.sampled_model import networks_of
 from tfbnn.run.options import FitOptions
@@ -11,6 +10,7 @@ from tfbnn.run.report import Run
 from tfbnn.spec.choices import is_auto
 from tfbnn.spec.habits import refuse_unknown
 from tfbnn.spec.rows import known_of_rows
+from tfbnn.system.words import required
 
 # Fields of FitOptions that are not among the options of `fit`.
 _OTHERS = {"output", "column_names", "began"}
@@ -72,7 +72,8 @@ def fit(
             "cluster.fit cannot send your code to its workers, received a model with "
             f"{', '.join(own)} of your own. Use fit_posterior."
         )
-    if not isinstance(client, required("distributed").Client) or client.asynchronous:
+    distributed = required("distributed", "tfbnn.cluster needs Dask", "cluster")
+    if not isinstance(client, distributed.Client) or client.asynchronous:
         raise TypeError(
             f"client must be a distributed.Client, not asynchronous, received {client!r}."
         )

@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, cast
 
 from tfbnn.cluster import tasks
-from tfbnn.cluster.tasks import required
 from tfbnn.engine.running.executor import Executor
 from tfbnn.engine.sampling.program import Program
 from tfbnn.exceptions import RunFolderError, RunLockedError
@@ -198,5 +197,6 @@ class Tasks(Executor):
 
 def _is_passing(error: Exception) -> bool:
     """Return whether another attempt may succeed."""
-    killed = required("distributed.scheduler").KilledWorker
-    return isinstance(error, (killed, CancelledError, OSError, RunLockedError))
+    from distributed.scheduler import KilledWorker
+
+    return isinstance(error, (KilledWorker, CancelledError, OSError, RunLockedError))

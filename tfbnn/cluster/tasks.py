@@ -6,22 +6,11 @@ others wait until it has finished or died.
 
 import os
 import time
-from types import ModuleType
 from typing import Any
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.system import words
 
 _LEASE_SECONDS = 1.0
-
-
-def required(name: str) -> ModuleType:
-    """Import a module of Dask by its name.
-
-    Raises:
-        ImportError: When Dask is not installed.
-    """
-    return words.required(name, "tfbnn.cluster needs Dask", "cluster")
 
 
 def environment() -> dict[str, Any]:

@@ -124,17 +124,13 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     """Build a Table from named arrays."""
     labels, written = wanted.labels, [name for name, _ in arrays]
     kinds = "iufbUO" if wanted.may_be_text else "iuf"
-    found = [column for name, array in arrays for column in _columns_of(name, array, kinds)]
+    split = [(name, _columns_of(name, array, kinds)) for name, array in arrays]
+    found = [column for _, columns in split for column in columns]
     available = tuple(name for name, _ in found)
     no_columns = set(written) - set(available)
     column_indices((*wanted.needed, *wanted.without), (*available, *no_columns), path)
-    parts = [
-        one
-        for name, array in arrays
-        if name in wanted.without
-        for one in _columns_of(name, array, kinds)
-    ]
-    wanted = wanted._replace(without=(*wanted.without, *(name for name, _ in parts)))
+    parts = [part for name, columns in split if name in wanted.without for part, _ in columns]
+    wanted = wanted._replace(without=(*wanted.without, *parts))
     names = wanted.chosen(available)
     for name in no_columns & {*names}:
         raise ValueError(
@@ -153,7 +149,7 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     for name, array in chosen.items():
         if name not in words and name not in categories:
             chosen[name] = _numbers(path, name, array, wanted.may_lack(name))
-    left_out = tuple(name for name, array in arrays if not _columns_of(name, array, kinds))
+    left_out = tuple(name for name, columns in split if not columns)
     others = wanted.chosen(left_out) if wanted.columns is None else ()
     table = Table.of_columns(chosen, categories, source=path, texts=texts, left_out=others)
     return replace(table, lines=np.arange(len(table)), unit="row")

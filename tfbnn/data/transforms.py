@@ -55,7 +55,6 @@ class Transform(ABC):
             argument: What messages call them.
             columns: Names of their columns, for messages too, or None.
         """
-        del columns  # a BadRowError has the number of its column
         transform = cls()
         transform.check_domain(values, argument)
         return transform
@@ -71,7 +70,6 @@ class Transform(ABC):
     @classmethod
     def from_json(cls, entry: dict[str, Any]) -> Self:
         """Rebuild and check what `to_json` wrote; by default the transform has learned nothing."""
-        del entry
         return cls()
 
     @abstractmethod

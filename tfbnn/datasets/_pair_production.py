@@ -168,11 +168,6 @@ WEAK_COUPLING2 = 4.0 * math.pi * ALPHA / SIN2_W
 ROWS_PER_CHUNK = 512
 
 
-def z_charge(mixing: Array) -> Array:
-    """Return O_L, the left-handed Z chi10 chi10 coupling, for ``mixing`` [..., 4]."""
-    return 0.5 * (mixing[..., 3] ** 2 - mixing[..., 2] ** 2)
-
-
 def z_products(mixing: Array, quark: Quark) -> tuple[Array, Array]:
     """Return the products L_q O_L and R_q O_R, both divided by cos^2(w).
 
@@ -184,7 +179,7 @@ def z_products(mixing: Array, quark: Quark) -> tuple[Array, Array]:
         Two arrays of shape [...].
     """
     isospin, charge = quark
-    neutralino = z_charge(mixing)
+    neutralino = 0.5 * (mixing[..., 3] ** 2 - mixing[..., 2] ** 2)  # O_L of Z chi10 chi10
     left = (isospin - charge * SIN2_W) * neutralino / COS2_W
     right = (-charge * SIN2_W) * (-neutralino) / COS2_W
     return left, right
@@ -236,9 +231,7 @@ def squared_amplitude(
     return 4.0 * WEAK_COUPLING2**2 * bracket
 
 
-def partonic_cross_section(
-    s: Array, mass: Array, mixing: Array, quark: Quark, *, squark_mass: float
-) -> Array:
+def partonic_cross_section(s: Array, mass: Array, mixing: Array, quark: Quark) -> Array:
     """Compute the cross section of q qbar -> chi10 chi10, summed over both chiralities.
 
     Args:
@@ -246,7 +239,6 @@ def partonic_cross_section(
         mass: Neutralino mass, GeV; shape [...].
         mixing: N11..N14; shape [..., 4].
         quark: (T3, electric charge).
-        squark_mass: Squark mass, GeV.
 
     Returns:
         Array of shape [...], GeV^-2.
@@ -260,7 +252,7 @@ def partonic_cross_section(
     couplings = zip(z_products(mixing, quark), squark_couplings(mixing, quark), strict=True)
     for z_product, squark_coupling in couplings:
         parts = z_product[..., None], squark_coupling[..., None]
-        total = total + squared_amplitude(s_wide, t, mass_wide, *parts, squark_mass=squark_mass)
+        total = total + squared_amplitude(s_wide, t, mass_wide, *parts, squark_mass=SQUARK_MASS_GEV)
     # dt = s beta / 2 dcos.
     flux = 1.0 / (2.0 * 12.0 * 16.0 * np.pi * s**2)
     return flux * 0.5 * s * velocity * (total @ weight)
@@ -299,6 +291,6 @@ def _chunk_cross_section_fb(
     grid, densities = luminosity
     for quark, log_density in densities.items():
         rows = s, mass[:, None], mixing[:, None, :]
-        partonic = partonic_cross_section(*rows, quark, squark_mass=SQUARK_MASS_GEV)
+        partonic = partonic_cross_section(*rows, quark)
         integrand = integrand + np.exp(np.interp(log_tau, grid, log_density)) * partonic
     return FB_PER_INVERSE_GEV2 * ((integrand * 2.0 * length * node) @ weight)

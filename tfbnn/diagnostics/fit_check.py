@@ -118,12 +118,9 @@ def rows_check_from_json(entry: dict[str, Any] | None) -> RowsCheck | None:
         return ClassesCheck(count, *(_number(entry[name]) for name in _OF_CLASSES))
     targets = []
     for target in entry["targets"]:
-        if target.get("chance") is None:  # earlier files lack it: as if all counts had one mean
-            is_count = entry["noise"] == "counts"
-            chance = (
-                np.sqrt((2.0 + 1.0 / _number(target["noise"]) ** 2) / count) if is_count else None
-            )
-            target = target | {"chance": chance}
+        target = {"chance": None} | target
+        if entry["noise"] == "counts" and target["chance"] is None:  # as if all counts had one mean
+            target["chance"] = np.sqrt((2.0 + 1.0 / _number(target["noise"]) ** 2) / count)
         numbers: dict[str, Any] = {name: _number(target[name]) for name in _OF_TARGET}
         coverage = tuple(map(_number, target["coverage"]))
         targets.append(TargetCheck(name=str(target["name"]), coverage=coverage, **numbers))

@@ -16,12 +16,12 @@ import numpy as np
 from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.frames import column_names_of
 from tfbnn.data.learn_coding import REFUSE
-from tfbnn.data.transforms import Pipeline, unfitted_pipeline
+from tfbnn.data.transforms import unfitted_pipeline
 from tfbnn.data.validation import as_float_array, check_integer
 from tfbnn.exceptions import NotFittedError
 from tfbnn.fit.handing_on import FromPosterior, known_from
 from tfbnn.posterior.basins.basins import Basins
-from tfbnn.posterior.checks import require_noise
+from tfbnn.posterior.checks import given_together, require_noise
 from tfbnn.posterior.function_moments import judging_networks, moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
 from tfbnn.spec.habits import explains_keywords, refuse_unknown
@@ -40,7 +40,7 @@ from tfbnn.spec.rows import (
 )
 from tfbnn.spec.settings_json import Pretraining
 from tfbnn.system.arrays import Array
-from tfbnn.system.atomic import StrPath
+from tfbnn.system.atomic import StrPath, check_page_path
 from tfbnn.system.signals import signals_interrupt
 from tfbnn.system.words import warn
 
@@ -364,9 +364,14 @@ class SampledNetwork(SampledModel):
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.writing import save_report
+        from tfbnn.plots.page.subject import KnownRows, Subject
+        from tfbnn.plots.page.writing import write_report
 
-        save_report(self, path, x, y, known_of_rows(self.spec, noise_scale, offset))
+        known = known_of_rows(self.spec, noise_scale, offset)
+        rows = KnownRows(x, y, known) if given_together("save_report", x, y) else None
+        check_page_path(path)
+        title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
+        write_report(Subject(self, rows), path, title)
 
     def to_savedmodel(self, path: StrPath) -> None:
         """Write the mean and spread of the function as a TensorFlow SavedModel.
@@ -447,8 +452,7 @@ class SampledNetwork(SampledModel):
                 f"theta must have shape [..., {self.spec.layout.num_parameters}], received "
                 f"{list(theta.shape)}."
             )
-        known = known_of_rows(self.spec, noise_scale, offset)
-        transformed = rows_of_chains(self.spec, self._transformed(x, y, known, "log_prob"))
+        transformed = self._transformed(x, y, noise_scale, offset, "log_prob")
         from tfbnn.engine.density.value_and_gradient import log_prob_terms
 
         terms = log_prob_terms(self.spec, theta.reshape(-1, theta.shape[-1]), *transformed)
@@ -477,9 +481,7 @@ class SampledNetwork(SampledModel):
             log_prob = model.log_prob_function(x, y)
             kernel = tfp.mcmc.HamiltonianMonteCarlo(log_prob, step_size=1e-3, num_leapfrog_steps=32)
         """
-        known = known_of_rows(self.spec, noise_scale, offset)
-        transformed = self._transformed(x, y, known, "log_prob_function")
-        transformed = rows_of_chains(self.spec, transformed)
+        transformed = self._transformed(x, y, noise_scale, offset, "log_prob_function")
         from tfbnn.engine.density.value_and_gradient import make_log_prob
 
         return make_log_prob(self.spec, *transformed)
@@ -592,29 +594,24 @@ class SampledNetwork(SampledModel):
             )
         return self.basins()
 
-    @property
-    def _source(self) -> Ensemble | None:
-        """Ensemble whose transforms are applied to rows: the model's own, or that of its prior."""
-        return self._ensemble or self.earlier
-
-    def _transformed(self, x: Any, y: Any, noise_scale: Any, what: str) -> NetworkRows:
-        known = None if self._source is None else self._source.known
-        rows = prepare_rows(self.spec, x, y, noise_scale, "", known)
+    def _transformed(self, x: Any, y: Any, noise_scale: Any, offset: Any, what: str) -> NetworkRows:
+        """Return rows on the scale of the chains, by the transforms of the model or of its prior."""
+        spec, source = self.spec, self._ensemble or self.earlier
+        known = known_of_rows(spec, noise_scale, offset)
+        rows = prepare_rows(spec, x, y, known, "", None if source is None else source.known)
         if self._ensemble is not None:
             require_noise(self._ensemble, rows.noise, what)
-        return transform_rows(self.spec, *self._pipelines(), rows)
-
-    def _pipelines(self) -> tuple[Pipeline, Pipeline]:
-        if self._source is not None:
-            return self._source.x_pipeline, self._source.y_pipeline
-        x_pipeline = unfitted_pipeline(self.spec.x_transform)
-        y_pipeline = None if self.spec.is_open else unfitted_pipeline(self.spec.y_transform)
-        if x_pipeline is None or y_pipeline is None:
-            raise NotFittedError(
-                "'standardize' learns its mean and scale from training rows. Call fit_posterior "
-                "first, or build the model with x_transform=None, y_transform=None."
-            )
-        return x_pipeline, y_pipeline
+        if source is None:
+            x_pipeline = unfitted_pipeline(spec.x_transform)
+            y_pipeline = None if spec.is_open else unfitted_pipeline(spec.y_transform)
+            if x_pipeline is None or y_pipeline is None:
+                raise NotFittedError(
+                    "'standardize' learns its mean and scale from training rows. Call fit_posterior "
+                    "first, or build the model with x_transform=None, y_transform=None."
+                )
+        else:
+            x_pipeline, y_pipeline = source.x_pipeline, source.y_pipeline
+        return rows_of_chains(spec, transform_rows(spec, x_pipeline, y_pipeline, rows))
 
 
 class BayesianMLP(SampledNetwork):

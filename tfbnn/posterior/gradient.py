@@ -87,7 +87,8 @@ def _of_draws(ensemble: Ensemble, x: Array) -> Array:
 def network_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
     """Compute outputs [M, n, K] and derivatives [M, n, D, K] of M networks at transformed x [n, D].
 
-    The pass runs backwards from the outputs, of which there are fewer than inputs, in float64.
+    The pass runs backwards from the outputs, of which there are fewer than inputs, in the dtype of
+    the spec.
     """
     if not isinstance(ensemble.spec, ModelSpec):
         from tfbnn.engine.export.tensorflow_forward import input_gradients

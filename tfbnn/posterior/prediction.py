@@ -14,7 +14,7 @@ from tfbnn.posterior.calibration.calibration import Calibration, central_levels
 from tfbnn.posterior.calibration.misfit_features import scale_factors
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
-from tfbnn.posterior.function_moments import moment_networks, moments_of_target
+from tfbnn.posterior.function_moments import judging_networks, moment_networks, moments_of_target
 from tfbnn.posterior.mixture import NOISE_POINTS, Mixture
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.posterior.process_predictions import means_of_chains, sampled_outputs
@@ -70,12 +70,8 @@ def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
 
 def functions_together(ensemble: Ensemble, x: Array) -> Array:
     """Compute the functions of all draws at x [N, D]; those of infinite width are drawn jointly."""
-    if isinstance(ensemble.spec, InfiniteSpec):
-        ((_, outputs),) = sampled_functions(ensemble, x)
-        location: Array = ensemble.spec.likelihood.location(outputs)
-        return location
-    tiles = [function_draws(ensemble, x[rows]) for rows in row_tiles(ensemble, len(x))]
-    return np.concatenate(tiles, axis=1)
+    location = ensemble.spec.likelihood.location
+    return np.concatenate([location(some) for _, some in sampled_functions(ensemble, x)], axis=1)
 
 
 def sampled_functions(ensemble: Ensemble, x: Array, seed: int = 0) -> Iterator[tuple[slice, Array]]:
@@ -177,7 +173,7 @@ def predict(
     """
     networks, fitted = moment_networks(ensemble, wanted.space), ensemble
     # Scores of calibrations are those of the scale that the network sees.
-    scored = moment_networks(ensemble, "transformed") if wanted.calibrated else networks
+    scored = judging_networks(ensemble) if wanted.calibrated else None
     ensemble = ensemble.for_averages
     forward = forward_pass(ensemble, len(x))
     trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
@@ -196,7 +192,7 @@ def predict(
             else:
                 scale = ensemble.spec.likelihood.spread(of_rows)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
-            judged = scored.moments(x[rows]) if scored.in_closed_form else None
+            judged = None if scored is None else scored.moments(x[rows])
             tile = _Tile(Mixture.of(ensemble, location, scale), known, judged)
             if trust is None or factors is None:
                 summary = _summary(ensemble, tile, wanted)

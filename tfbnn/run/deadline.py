@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 
-from tfbnn.run.events import Event
 from tfbnn.run.result import Result
 
 # Largest shares of the limit for search and warm-up, and largest share for warm-up of the time left when it
@@ -74,10 +73,6 @@ class Deadline:
         if self.passed is None and self.left(num_kept) <= 0:
             self.passed = f"max_seconds={self.max_seconds:g} was reached"
         return self.passed is not None
-
-    def ends(self, event: Event) -> bool:
-        """Return whether the run has to end after an event."""
-        return self.is_over(getattr(event, "num_kept", 0))
 
 
 def in_time(result: Result, out_of_time: str | None) -> Result:

@@ -250,7 +250,8 @@ class Notifier:
     @property
     def stopped(self) -> bool:
         """True once a callback has requested to stop, or a time limit is reached."""
-        return self._is_asked_to_stop or self.deadline.is_over() or self._is_part_over
+        is_part_over = time.monotonic() >= self._part_ends
+        return self._is_asked_to_stop or self.deadline.is_over() or is_part_over
 
     @contextmanager
     def within(self, seconds: float) -> Iterator[None]:
@@ -261,10 +262,6 @@ class Notifier:
             yield
         finally:
             self._part_ends = whole
-
-    @property
-    def _is_part_over(self) -> bool:
-        return time.monotonic() >= self._part_ends
 
     @property
     def seconds_left(self) -> float:
@@ -294,7 +291,7 @@ class Notifier:
         self._warn_of_standing_chains(event)
         for callback in list(self.callbacks):
             self._is_asked_to_stop |= self._call(callback, partial(callback, event.to_dict()))
-        return self.deadline.ends(event) or self._is_asked_to_stop or self._is_part_over
+        return self.deadline.is_over(getattr(event, "num_kept", 0)) or self.stopped
 
     def _warn_of_standing_chains(self, event: Event) -> None:
         idle = set(getattr(event, "idle", ()))

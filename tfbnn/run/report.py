@@ -27,7 +27,7 @@ from tfbnn.run.evidence import Ladder, LogEvidence
 from tfbnn.spec.choices import Choice, choices_to_json
 from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import folded
+from tfbnn.system.words import folded, plain
 
 _NOTEBOOK_WIDTH = 100
 # Fields that are not in the JSON, or not under their names.
@@ -271,7 +271,7 @@ class Run(ExplainsAttributes):
             "verdict": self.verdict,
             "chains": self.chains._asdict(),
             "predictions": self.predictions.to_json(),
-            **{name: _plain(getattr(self, name)) for name in told},
+            **{name: plain(getattr(self, name)) for name in told},
             "choices": choices_to_json(self.choices),
             "log_evidence": None if ladder is None else ladder.log_evidence.to_dict(),
             "swap_acceptance": None if ladder is None else ladder.swap_acceptance.tolist(),
@@ -316,15 +316,6 @@ class Run(ExplainsAttributes):
                 "one, that parts of the posterior need shorter steps"
             )
         return text
-
-
-def _plain(value: Any) -> Any:
-    """Convert the value of an attribute for JSON."""
-    if isinstance(value, dict):
-        return {name: _plain(entry) for name, entry in value.items()}
-    if isinstance(value, tuple):
-        return list(value)
-    return value.tolist() if isinstance(value, np.ndarray) else value
 
 
 def seconds_text(seconds: dict[str, float]) -> str:

@@ -218,10 +218,6 @@ class _FolderSink:
         self._writer, self._interval, self._clock = writer, commit_interval, clock
         self._last_commit = time.monotonic()
         self.checkpoint = writer.checkpoint
-        self._committed: tuple[int, int | None] = 0, None
-        if self.checkpoint is not None:
-            found = Counters.from_json(self.checkpoint.counters)
-            self._committed = found.transition, found.warmup_cut
 
     def append(self, draws: Array, statistics: Arrays) -> None:
         self._writer.append(draws, statistics)
@@ -233,12 +229,13 @@ class _FolderSink:
             self.commit(group)
 
     def commit(self, group: Advancing) -> None:
-        counters = group.counters
-        if (counters.transition, counters.warmup_cut) == self._committed:
+        counters, last = group.counters, self._writer.checkpoint
+        there = {"transition": 0} if last is None else last.counters
+        committed = there["transition"], there.get("warmup_cut")
+        if (counters.transition, counters.warmup_cut) == committed:
             return
         timed = replace(counters, seconds=asdict(self._clock.seconds))
         self._writer.commit(group.snapshot(), timed.to_json())
-        self._committed = counters.transition, counters.warmup_cut
         self._last_commit = time.monotonic()
 
 

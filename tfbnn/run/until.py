@@ -46,16 +46,12 @@ class Until:
     score_change: float | None = None
 
     def __post_init__(self) -> None:
-        check_number("ess", self.ess, above=0)
-        check_number("rhat", self.rhat, above=1)
-        for name in ("max_seconds", "score_change"):
-            if getattr(self, name) is not None:
-                check_number(name, getattr(self, name), above=0)
         for field in fields(self):
-            value = getattr(self, field.name)
-            if value is not None:
+            value, above = getattr(self, field.name), 1 if field.name == "rhat" else 0
+            if value is not None or field.default is not None:
                 # Plain numbers, which a run folder can hold.
-                object.__setattr__(self, field.name, float(value))
+                number = check_number(field.name, value, above=above)
+                object.__setattr__(self, field.name, number)
 
     @classmethod
     def from_json(cls, entry: dict[str, Any] | None) -> Until | None:

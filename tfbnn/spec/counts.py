@@ -6,7 +6,6 @@ which adds to the outputs. It is passed where other likelihoods take the known n
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +47,6 @@ class CountLikelihood(Regression):
     def noise_quantile(self, probability: Array) -> Array:
         """Return the probability itself, from which `noisy` finds a count."""
         return probability
-
-    @abstractmethod
-    def noisy(self, score: Array, location: Array, scale: Any) -> Array:
-        """Compute counts at probabilities, elementwise."""
 
 
 @dataclass(frozen=True)

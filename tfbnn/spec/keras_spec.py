@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from math import prod
 from typing import Any
@@ -65,6 +65,7 @@ class KerasSpec(NetworkSpec):
     layer_classes: tuple[type, ...] = ()
 
     what_it_computes = ("architecture", "frozen")
+    holds_priors = "sampled"
 
     @property
     def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
@@ -126,13 +127,6 @@ class KerasSpec(NetworkSpec):
                 f"received {list(array.shape)}. For one row pass x[None]."
             )
         return array.reshape(len(array), -1)
-
-    def with_priors_of(self, other: NetworkSpec) -> KerasSpec:
-        """Return this network with the priors of another spec of the same network."""
-        if not isinstance(other, KerasSpec) or len(other.sampled) != len(self.sampled):
-            raise ValueError(f"The priors are those of another network, {other.architecture_text}.")
-        pairs = zip(self.sampled, other.sampled)
-        return replace(self, sampled=tuple(replace(a, prior=b.prior) for a, b in pairs))
 
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain dicts, lists, strings and numbers, which `from_json` reads."""

@@ -127,7 +127,6 @@ class Likelihood(ABC):
         For numeric targets they are the first K outputs [..., K]. For classes they are logits,
         [..., K] or [..., classes]. For counts they are rates, with the offset [n, K] of the rows.
         """
-        del offset
         return outputs[..., : self.num_targets(outputs.shape[-1])]
 
     def spread(self, outputs: Any) -> Any:

@@ -91,10 +91,6 @@ class ModelSpec(NetworkSpec):
         """Widths and activations, such as "5-20-20-1, tanh"."""
         return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
 
-    def with_priors_of(self, other: NetworkSpec) -> "ModelSpec":
-        """Return this network with the priors of another spec of the same network."""
-        return replace(self, priors=perceptron(other, "priors").priors)
-
     def to_json(self) -> dict[str, Any]:
         """Return the spec as plain dicts, lists, strings and numbers, which `from_json` reads."""
         entry = settings_to_json(self)

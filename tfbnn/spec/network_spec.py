@@ -75,10 +75,12 @@ class NetworkSpec(ABC):
             part of the model either.
         what_it_computes: Names of the attributes that must agree between two networks for their
             weights to mean the same.
+        holds_priors: Name of the attribute with the priors.
     """
 
     what_it_computes: ClassVar[tuple[str, ...]]
     gains_from_xla: ClassVar[bool] = True
+    holds_priors: ClassVar[str] = "priors"
 
     likelihood: likelihoods.Likelihood
     parameterization: str
@@ -163,11 +165,6 @@ class NetworkSpec(ABC):
         return self.network.num_outputs
 
     @property
-    def num_units(self) -> int:
-        """Number of units in all layers except the inputs."""
-        return self.network.num_units
-
-    @property
     def widest(self) -> int:
         """Number of units in the widest layer, the inputs included."""
         return self.network.widest
@@ -243,9 +240,9 @@ class NetworkSpec(ABC):
         The function `spec_from_json` of `tfbnn.spec.keras_spec` reads them.
         """
 
-    @abstractmethod
     def with_priors_of(self, other: NetworkSpec) -> Self:
         """Return this network with the priors of another spec of the same network."""
+        return replace(self, **{self.holds_priors: getattr(other, self.holds_priors)})
 
     @property
     def num_parameters(self) -> int:

@@ -416,7 +416,7 @@ def test_rows_of_the_fit_are_recognised():
     model = BayesianMLP.from_ensemble(replace(case.ensemble, row_digests=digests))
     with pytest.raises(ValueError, match="received 300 of which 200 are rows of the fit"):
         model.calibrate(case.x, case.y)
-    with pytest.warns(UserWarning, match="50 of the 150 rows took part in the fit"):
+    with pytest.warns(UserWarning, match="50 of the 150 rows have the values of rows of the fit"):
         model.calibrate(case.x[150:], case.y[150:])
 
 

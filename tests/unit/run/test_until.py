@@ -271,10 +271,8 @@ class TestDeadline:
         assert over.is_over() and over.passed == "max_seconds=120 was reached"
 
     def test_time_is_kept_for_calibration_once_there_are_draws(self, at):
-        sampling = SimpleNamespace(num_kept=20)
-        assert not at(99.0).ends(sampling) and at(100.0).ends(sampling)
-        for nothing_kept in (SimpleNamespace(num_kept=0), SimpleNamespace()):
-            assert not at(119.0).ends(nothing_kept) and at(120.0).ends(nothing_kept)
+        assert not at(99.0).is_over(num_kept=20) and at(100.0).is_over(num_kept=20)
+        assert not at(119.0).is_over() and at(120.0).is_over()
 
     def test_search_and_warmup_have_their_shares_and_leave_time_for_draws(self, at):
         assert (at(5.0).for_search(), at(5.0).for_warmup()) == pytest.approx((40.0, 40.0))

@@ -29,7 +29,7 @@ from tfbnn.engine.density.fisher import (
     likelihood_information,
     prior_curvature,
 )
-from tfbnn.engine.density.network import network_outputs
+from tfbnn.engine.density.network import layer_weights, network_outputs
 from tfbnn.engine.density.row_blocks import sum_over_blocks, taped
 from tfbnn.engine.keras.keras_network import row_jacobians
 from tfbnn.spec.activations import ACTIVATIONS
@@ -287,25 +287,19 @@ def _scale_columns(spec: NetworkSpec, jacobian: Tensor, theta: Tensor, slot: Slo
 
 
 def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tensor, ...]], Tensor]:
-    """Return layers (input, effective kernel, kernel factors, bias factor, slope), and the outputs."""
+    """Return layers (input [I, n], kernel [I, O], its factors [I or 1, 1], bias factor [1], slope), and outputs."""
     layers, hidden = [], x
-    for index, (kernel, bias, *factors) in enumerate(_effective_layers(spec, theta)):
-        total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
-        received, slope = hidden, None
-        if index < len(spec.activations):
-            activation = ACTIVATIONS[spec.activations[index]]
-            hidden, slope = taped(partial(activation.tensorflow, tf), total)
-        layers.append((received, kernel, *factors, slope))
-    return layers, total
-
-
-def _effective_layers(spec: ModelSpec, theta: Tensor) -> Iterator[tuple[Tensor, ...]]:
-    """Yield (kernel [I, O], bias [O], kernel factors [I or 1, 1], bias factor [1]) of every layer."""
-    for layer, prior in zip(spec.layout.layers, spec.priors):
+    for index, (layer, prior) in enumerate(zip(spec.layout.layers, spec.priors)):
+        kernel, bias = (values[0] for values in layer_weights(spec, theta[None], index))
         kernel_factors, bias_factor = tf.ones([1, 1], theta.dtype), tf.ones([1], theta.dtype)
         if spec.is_ntk:
             kernel_scales, bias_scale = layer_scales(layer, prior, theta[None])
             kernel_factors = kernel_scales[0, :, None] / layer.kernel.shape[0] ** 0.5
             bias_factor = bias_scale[0]
-        kernel = kernel_factors * tf.reshape(theta[layer.kernel.weights], layer.kernel.shape)
-        yield kernel, bias_factor * theta[layer.bias.weights], kernel_factors, bias_factor
+        total = tf.matmul(kernel, hidden, transpose_a=True) + bias[:, None]
+        received, slope = hidden, None
+        if index < len(spec.activations):
+            activation = ACTIVATIONS[spec.activations[index]]
+            hidden, slope = taped(partial(activation.tensorflow, tf), total)
+        layers.append((received, kernel, kernel_factors, bias_factor, slope))
+    return layers, total

@@ -103,14 +103,9 @@ class Density(ABC):
             data: Data.
 
         Returns:
-            (theta [M, P], dict of further results per draw, with the names of `found`).
+            (theta [M, P], dict of further results per draw, in the dtype of the spec).
         """
         return coordinates, {}
-
-    @property
-    def found(self) -> tuple[str, ...]:
-        """Names of the results of `complete` besides theta, which have the dtype of the spec."""
-        return ()
 
     @property
     def limits(self) -> tuple[Array, Array]:

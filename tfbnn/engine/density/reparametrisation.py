@@ -179,15 +179,6 @@ class Collapsed(_Readout):
         return span.stop - span.start
 
     @property
-    def found(self) -> tuple[str, ...]:
-        """Names of the readout's mean and, with `keep_factor`, the square root of its covariance.
-
-        The root is upper triangular. It is stored by rows without the zeros, once for all outputs
-        that share a noise scale.
-        """
-        return ("readout_mean", "readout_factor") if self.keep_factor else ("readout_mean",)
-
-    @property
     def in_theta(self) -> Array:
         """Index in theta of every coordinate."""
         return all_but_readout(self.spec)
@@ -203,7 +194,11 @@ class Collapsed(_Readout):
         return theta[:, self.in_theta]
 
     def complete(self, coordinates: Tensor, normals: Tensor, data: Data) -> Draws:
-        """Convert kept draws to networks, with the mean and, if requested, covariance of the readout."""
+        """Convert kept draws to networks, with the mean and, if requested, covariance of the readout.
+
+        "readout_factor" is an upper triangular square root of the covariance. It is stored by rows
+        without the zeros, once for all outputs that share a noise scale.
+        """
         theta = self._theta(coordinates, normals)
         posterior = self._posterior(theta, data)
         v, _ = self._draw(theta, posterior)

@@ -11,7 +11,7 @@ import numpy as np
 
 from tfbnn.diagnostics.agreement import Agreement
 from tfbnn.diagnostics.statistics import bulk_ess, mcse_mean, rhat, tail_ess
-from tfbnn.diagnostics.wording import counted, label_lines, percent, text_width
+from tfbnn.diagnostics.wording import counted, label_lines, percent, span, text_width
 from tfbnn.exceptions import NotFittedError
 from tfbnn.run.events import Columns
 from tfbnn.run.evidence import LogEvidence
@@ -253,10 +253,11 @@ def _facts(samples: Samples) -> Iterator[tuple[str, str]]:
     yield "kernel", samples.kernel
     yield "coordinates", samples.geometry
     divergent = int(samples.num_divergent.sum())
-    total = samples.num_chains * samples.num_results * (skipped + 1)
+    total = int(samples.num_sampled.sum())
     yield (
         "transitions",
-        f"acceptance {_span(samples.acceptance_rate)}, step size {_span(samples.step_size)}, "
+        f"acceptance {span(samples.acceptance_rate, '.3g')}, "
+        f"step size {span(samples.step_size, '.3g')}, "
         f"{divergent} divergent ({percent(divergent / max(total, 1))}), "
         f"{int(samples.num_gradients['sampling'].sum())} gradients",
     )
@@ -270,13 +271,6 @@ def _facts(samples: Samples) -> Iterator[tuple[str, str]]:
         yield "note", note
     spent = ", ".join(f"{name} {s:.1f}" for name, s in samples.seconds.items() if s >= 0.05)
     yield "seconds", spent or "under 0.05"
-
-
-def _span(values: Array) -> str:
-    low, high = np.min(values), np.max(values)
-    if np.isnan(low):
-        return "not known of this kernel"
-    return f"{low:.3g}" if low == high else f"{low:.3g} to {high:.3g}"
 
 
 def _table(samples: Samples) -> Iterator[str]:

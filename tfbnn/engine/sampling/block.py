@@ -17,9 +17,8 @@ from tfbnn.engine.basis.adaptation import DualAveraging, RunningMoments, select
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data
-from tfbnn.engine.density.linear_map import LinearMap, as_tensors
+from tfbnn.engine.density.linear_map import LinearMap
 from tfbnn.engine.density.potential import Density
-from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.density.value_and_gradient import Target, of_posterior
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.transition import TransitionStatistics
@@ -183,26 +182,9 @@ def make_block(
     return compiled(block, jit_compile=jit_compile)
 
 
-def bootstrap(
-    spec: Sampled,
-    settings: Kernel,
-    data: Data,
-    z: Any,
-    linear_map: LinearMap,
-    reference: Tensor,
-    step: DualAveraging,
-) -> Any:
-    """Compute the kernel results at z, mostly one gradient by an existing program.
-
-    Everything else that a kernel needs is compiled only if there is more than one block of rows.
-    """
-    is_compiled = data.length > rows_per_block(spec, len(z))
-    function = _bootstrap(spec, settings, is_compiled)
-    return function(tf.convert_to_tensor(z), data, as_tensors(linear_map), reference, step)
-
-
 @lru_cache(maxsize=32)
-def _bootstrap(spec: Sampled, settings: Kernel, is_compiled: bool) -> Callable[..., Any]:
+def make_bootstrap(spec: Sampled, settings: Kernel, is_compiled: bool) -> Callable[..., Any]:
+    """Make the function (z, data, linear map, reference, step) -> kernel results at z."""
     potential = settings.potential(spec)
 
     def results(

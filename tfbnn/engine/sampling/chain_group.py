@@ -7,6 +7,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.adaptation import (
     DualAveraging,
@@ -24,8 +25,9 @@ from tfbnn.engine.density.linear_map import (
     whitening_map,
 )
 from tfbnn.engine.density.potential import Potential
+from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.density.value_and_gradient import of_posterior
-from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, bootstrap
+from tfbnn.engine.sampling.block import BlockControl, BlockOutput, ChainState, make_bootstrap
 from tfbnn.engine.sampling.program import Program
 from tfbnn.engine.sampling.work import UNLIMITED, Work
 from tfbnn.exceptions import RunFolderError
@@ -224,8 +226,9 @@ class ChainGroup:
             self.chains,
             self.num_kept,
         )
-        dtypes = self.program.dtypes
-        return draws, {name: statistics[name].astype(dtype) for name, dtype in dtypes.items()}
+        for name, kind in STATISTICS.items():
+            statistics[name] = statistics[name].astype(kind.dtype)
+        return draws, statistics
 
     def _first_map(self, point: Array) -> LinearMap:
         if self.program.settings.preconditioner == "gauss_newton":
@@ -280,10 +283,12 @@ class ChainGroup:
         """Return (log density at a point [R, P], kernel results there relative to it)."""
         program = self.program
         reference = tf.constant(program.value_and_gradient(point)[0])
-        results = bootstrap(
-            program.spec, program.settings, program.data, z, linear_map, reference, step
-        )
-        return reference, results
+        # Mostly one gradient by an existing program. Everything else that a kernel needs is compiled only
+        # if there is more than one block of rows.
+        is_compiled = program.data.length > rows_per_block(program.spec, len(z))
+        bootstrap = make_bootstrap(program.spec, program.settings, is_compiled)
+        z = tf.convert_to_tensor(z)
+        return reference, bootstrap(z, program.data, linear_map, reference, step)
 
     def _start(self, point: Array, linear_map: LinearMap, stage_index: int) -> ChainState:
         """Start or restart the kernel at a point [R, P] with a new linear map."""

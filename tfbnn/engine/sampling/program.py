@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.diagnostics.sample_stats import STATISTICS
 from tfbnn.engine.basis import seeds
 from tfbnn.engine.basis.compile import chain_groups, compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
@@ -55,7 +54,6 @@ class Program:
         data: Data tensors.
         seed: The user's seed.
         plan: Plan.
-        dtypes: Dict name -> dtype of the statistics kept with every draw.
         block: Compiled block function.
         potential: Density in the coordinates that the kernel samples.
         value_and_gradient: NumPy function of coordinates [R, P].
@@ -67,7 +65,6 @@ class Program:
     data: Data
     seed: int
     plan: Plan
-    dtypes: dict[str, Any]
     block: Callable[..., Any]
     potential: Density
     value_and_gradient: ValueAndGradient
@@ -124,11 +121,7 @@ def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) ->
         plan: Plan.
     """
     spec, sampling = config.spec, config.sampling
-    dtypes: dict[str, Any] = {name: kind.dtype for name, kind in STATISTICS.items()}
-    if len(settings.temperatures) > 1:
-        dtypes["rung_log_likelihood"] = np.float64
     potential = settings.potential(spec)
-    dtypes |= dict.fromkeys(potential.found, spec.dtype)
     data, jit_compile = rows_of_program(settings, spec, data, sampling.jit_compile)
     length = -(-plan.block_length // plan.stride) + 1
     return Program(
@@ -137,7 +130,6 @@ def make_program(settings: Kernel, config: RunConfig, data: Data, plan: Plan) ->
         data=data,
         seed=sampling.seed,
         plan=plan,
-        dtypes=dtypes,
         block=make_block(spec, settings, length, jit_compile),
         potential=potential,
         value_and_gradient=make_value_and_gradient(potential, data, settings.temperatures),

@@ -4,34 +4,15 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 import warnings
 from importlib import resources
 
-from numpy.typing import ArrayLike
-
 from tfbnn.plots.page import sections
 from tfbnn.plots.page.content import SECTIONS, Page
-from tfbnn.plots.page.subject import KnownRows, Subject
-from tfbnn.posterior.checks import given_together
-from tfbnn.posterior.sampled_model import SampledModel
-from tfbnn.system.atomic import MARK, StrPath, check_page_path, write_file
+from tfbnn.plots.page.subject import Subject
+from tfbnn.system.atomic import MARK, StrPath, write_file
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, without_controls
-
-
-def save_report(
-    model: SampledModel,
-    path: StrPath,
-    x: ArrayLike | None,
-    y: ArrayLike | None,
-    known: ArrayLike | None,
-) -> None:
-    """Write a report of a model; see `BayesianMLP.save_report`."""
-    rows = KnownRows(x, y, known) if given_together("save_report", x, y) else None
-    check_page_path(path)
-    title = os.path.splitext(os.path.basename(os.fspath(path)))[0]
-    write_report(Subject(model, rows), path, title)
 
 
 def write_report(subject: Subject, path: StrPath, title: str) -> None:

@@ -124,22 +124,17 @@ def _row_groups(labels: Any, rows: Rows) -> Array | None:
 def _require_new_rows(rows: Rows, digests: Array) -> None:
     of_the_fit = num_known(digests, rows) or 0
     is_same_table = of_the_fit == len(rows.x) == len(digests)
-    by_chance = 0.5 * of_the_fit / len(rows.x)
-    if of_the_fit and not is_same_table and share_of_twins(digests) >= by_chance:
-        # Rows of a few settings have equals among others by chance.
-        warn(
-            f"{of_the_fit} of the {len(rows.x)} rows have the values of rows of the fit. If they are these "
-            "rows, their errors are too small."
-        )
-        return
-    if of_the_fit > _MOST_OF_THE_FIT * len(rows.x):
+    share = of_the_fit / len(rows.x)
+    # Rows of a few settings have equals among others by chance.
+    if share > _MOST_OF_THE_FIT and (is_same_table or share_of_twins(digests) < 0.5 * share):
         raise ValueError(
             f"calibrate needs rows that the fit has not seen, received {len(rows.x)} of which "
             f"{of_the_fit} are rows of the fit. Hold rows out, or use method='loo'."
         )
     if of_the_fit:
         warn(
-            f"{of_the_fit} of the {len(rows.x)} rows took part in the fit: their errors are too small."
+            f"{of_the_fit} of the {len(rows.x)} rows have the values of rows of the fit. If they are these "
+            "rows, their errors are too small."
         )
 
 

@@ -4,8 +4,6 @@ Readers take no lock, so that they never disturb the writer.
 """
 
 import functools
-import math
-import os
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
@@ -102,7 +100,8 @@ class GroupWriter:
         self._waiting, self.waiting_bytes = [], 0
 
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
-        segments.check(self._group.folder, [digest.tobytes() for digest in checkpoint.digests])
+        for index, digest in enumerate(checkpoint.digests):
+            segments.read(self._group.folder, index, digest.tobytes())
         return checkpoint
 
 
@@ -131,36 +130,17 @@ def read_group(group: GroupFolder) -> GroupDraws:
 
 
 def _load(folder: str, checkpoint: Checkpoint) -> GroupDraws:
-    """Read the draws of a checkpoint into arrays that are allocated once."""
-    arrays: dict[str, Array] = {}
-    start = 0
-    for index, digest in enumerate(checkpoint.digests):
-        segment = segments.read(folder, index, digest.tobytes())
-        if not arrays:
-            arrays = _room(folder, checkpoint, segment)
-        stop = start + int(checkpoint.lengths[index])
-        parts = {name: array[start:stop] for name, array in arrays.items()}
-        if _shapes(parts) != _shapes(segment):
-            raise RunFolderError(f"{folder!r}: the segments do not belong together.")
-        for name, part in parts.items():
-            part[...] = segment[name]
-        start = stop
+    """Read and join the segments of a checkpoint."""
+    digests = enumerate(checkpoint.digests)
+    parts = [segments.read(folder, index, digest.tobytes()) for index, digest in digests]
+    for part, length in zip(parts, checkpoint.lengths.tolist()):
+        expected = {name: ((length, *a.shape[1:]), a.dtype) for name, a in parts[0].items()}
+        found = {name: (array.shape, array.dtype) for name, array in part.items()}
+        if found != expected or schema.THETA not in part:
+            raise RunFolderError(f"{folder!r}: the segments do not hold the draws committed.")
+    names = parts[0] if parts else {}
+    arrays = {name: np.concatenate([part[name] for part in parts]) for name in names}
     return _group_draws(arrays, checkpoint.counters)
-
-
-def _shapes(arrays: Mapping[str, Array]) -> dict[str, tuple[tuple[int, ...], np.dtype[Any]]]:
-    return {name: (array.shape, array.dtype) for name, array in arrays.items()}
-
-
-def _room(folder: str, checkpoint: Checkpoint, first: Mapping[str, Array]) -> dict[str, Array]:
-    """Allocate arrays for all draws, after a check that the files can hold that many."""
-    count = checkpoint.num_draws
-    needed = sum(count * math.prod(a.shape[1:]) * a.itemsize for a in first.values())
-    paths = (segments.path_of(folder, index) for index in range(len(checkpoint.digests)))
-    stored = sum(os.path.getsize(path) for path in paths if os.path.exists(path))
-    if schema.THETA not in first or needed > stored:
-        raise RunFolderError(f"{folder!r}: the segments do not hold the {count} draws committed.")
-    return {name: np.empty((count, *a.shape[1:]), a.dtype) for name, a in first.items()}
 
 
 def _group_draws(arrays: dict[str, Array], counters: dict[str, Any] | None) -> GroupDraws:

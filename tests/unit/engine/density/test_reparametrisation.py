@@ -97,7 +97,7 @@ class TestCollapsed:
         joint = Potential(spec).log_prob(tf.constant(theta), data)[0]
         value, gradient = potential.value_and_gradient(tf.constant(coordinates), data)
         np.testing.assert_allclose(value[0], joint - conditional, atol=1e-7)
-        assert all(found[name].dtype == spec.dtype for name in potential.found)
+        assert all(values.dtype == spec.dtype for values in found.values())
         expected = numeric(lambda p: potential.log_prob(tf.constant(p), data), coordinates[0])
         np.testing.assert_allclose(gradient[0], expected, rtol=1e-6, atol=1e-6)
 
