@@ -10,6 +10,10 @@ __all__ = ["figure", "report"]
 LOOKS = {"standard": (ORANGE, "--", "o"), "repriorised": (BLUE, "-", "s")}
 # Of a slice: everything lower has one colour.
 DEEPEST = -30.0
+ACCEPTANCE = 0.8
+STEP_SIZES = np.geomspace(0.003, 1.0, 18)
+# Half the side of a slice, in units of the coordinates, along two random directions of length one.
+REACH = 3.0
 
 SETUP = """\
 Networks are 4-n-1 or 4-n-n-n-1 with ReLU, the ntk parameterisation and N(0, 1) priors, in float64. The 64
@@ -77,8 +81,6 @@ standard ones."""
 
 def report(limits, chains, steps, size):
     """The whole text, of a Size."""
-    from benchmarks.studies.wide_limit.run import ACCEPTANCE
-
     header = [
         "hidden layers",
         "width",
@@ -137,8 +139,6 @@ def _line(row):
 
 def figure(planes, steps, path):
     """Slices of the log posterior in both coordinates by width, and acceptance by step size."""
-    from benchmarks.studies.wide_limit.run import REACH, STEP_SIZES
-
     with styled_figure(2, 3, (3.9, 3.5)) as (canvas, panels):
         for axes, (width, values) in zip(panels.T, planes.items()):
             for panel, (method, heights) in zip(axes, zip(LOOKS, values)):

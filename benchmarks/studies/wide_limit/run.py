@@ -23,7 +23,7 @@ from benchmarks.lib.blocks import make_group
 from benchmarks.lib.common import add_common_options, keep, output_folder, revision
 from benchmarks.lib.store import Store
 from benchmarks.studies.repriorisation.chains import BLOCK, NOISE_SCALE, Watch, kernel, ntk_spec
-from benchmarks.studies.wide_limit.report import figure, report
+from benchmarks.studies.wide_limit.report import ACCEPTANCE, REACH, STEP_SIZES, figure, report
 from tfbnn.diagnostics.statistics import geyer_ess, split_rhat
 from tfbnn.engine.density.data import make_data
 from tfbnn.engine.density.network import network_outputs
@@ -35,10 +35,7 @@ from tfbnn.spec.limit_kernels import covariance
 __all__ = ["Case", "direct_draws", "limit", "nngp_kernel", "step_at"]
 
 NUM_INPUTS, NUM_TEST = 4, 100
-LEAPFROG_STEPS, ACCEPTANCE = 8, 0.8
-STEP_SIZES = np.geomspace(0.003, 1.0, 18)
-# Half the side of a slice, in units of the coordinates, along two random directions of length one.
-REACH, NUM_GRID = 3.0, 41
+LEAPFROG_STEPS, NUM_GRID = 8, 41
 # Direct draws that are in memory at a time, of each a matrix of width times width; above which width a tenth
 # of the draws is made, and three tenths of the transitions of chains.
 BATCH, NARROW = 20, 256
