@@ -108,7 +108,7 @@ OPTIONS = {
     "pretraining": ({"pretraining": tfbnn.Pretraining()}, "no weights to train"),
     "power": ({"likelihood_power": 0.5}, "needs likelihood_power=1"),
     "curvature": ({"kernel": "smmala"}, "no second derivatives"),
-    "readout": ({"kernel": "repriorised"}, "Repriorised needs networks with weights"),
+    "readout": ({"kernel": "repriorised"}, "last layer.*or use another kernel"),
 }
 
 

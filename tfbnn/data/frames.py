@@ -146,7 +146,7 @@ def in_order_of(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
 
 
 def targets_in_order(
-    y: Any, noise_scale: Any, expected: tuple[str, ...] | None, name: str
+    y: Any, noise_scale: Any, expected: tuple[str, ...] | None, name: str, known: str
 ) -> tuple[Any, Any]:
     """Return targets and their noise in the order of a fit, if a frame has the names of the fit.
 
@@ -156,16 +156,17 @@ def targets_in_order(
             passed.
         expected: Names of the targets in the fit, or None to keep the order of y.
         name: Prefix of what messages call them.
+        known: What they call the noise.
     """
-    y, noise_scale = plain_frame(y, f"{name}y"), plain_frame(noise_scale, f"{name}noise_scale")
+    y, noise_scale = plain_frame(y, f"{name}y"), plain_frame(noise_scale, f"{name}{known}")
     names = column_names(y)
     if names is None:
-        return y, in_order_of(noise_scale, expected, f"{name}noise_scale")
+        return y, in_order_of(noise_scale, expected, f"{name}{known}")
     order = _in_order(names, expected)
     y = select_columns(y, order, f"{name}y")
     noise_names = column_names(noise_scale)
     if noise_names is not None and sorted(noise_names) == sorted(order):
-        noise_scale = select_columns(noise_scale, order, f"{name}noise_scale")
+        noise_scale = select_columns(noise_scale, order, f"{name}{known}")
     elif order != names and np.shape(noise_scale)[1:] == (len(names),):
         noise_scale = np.asarray(noise_scale)[:, [names.index(target) for target in order]]
     return y, noise_scale

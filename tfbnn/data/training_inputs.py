@@ -36,7 +36,7 @@ class TrainingInputs:
         covariance: Mean product of deviations from the mean [D, D]; for more than 1000 inputs only
             the variances [D, 1].
         distances: The 99 % quantile and the largest `distance` of the training inputs [2]. Both are
-            multiplied by a factor for new rows (`_growth_left_out`), unless only variances are kept.
+            multiplied by a factor for new rows (`_growth_of_new_rows`), unless only variances are kept.
     """
 
     low: Array
@@ -88,41 +88,47 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
             for rows in row_slices(len(x))
         ]
         covariance: Array = sum(products[1:], products[0])
-        counts = np.ones(len(x)) if weights is None else weights
-        covariance /= counts.sum()
+        num_rows = len(x) if weights is None else weights.sum()
+        covariance /= num_rows
     if not np.isfinite(covariance).all():
         raise ValueError(
             "x is so large that its covariance overflows, received values up to "
             f"{np.abs(x).max():.3g} after its transform. Use x_transform='standardize'."
         )
     distances = by_rows(partial(_distance, mean, _whitening_factors(covariance)), x)
-    # The quantile is one of the distances, so that at least the stated share of rows is within it.
-    order = np.argsort(distances)
-    shares = np.cumsum(counts[order])
-    distances = distances[order][np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))]
-    low, high = (end.astype(np.float64) for end in (x.min(axis=0), x.max(axis=0)))
+    growth = 1.0
     if covariance.shape[0] == covariance.shape[1]:
-        distances = distances * _growth_left_out(distances[0], counts.sum())
-    return TrainingInputs(low, high, mean, covariance, distances)
+        squares = float(distances @ (distances if weights is None else weights * distances))
+        growth = _growth_of_new_rows(round(squares / num_rows), num_rows)
+    # The quantile is one of the distances, so that at least the stated share of rows is within it.
+    if weights is None:
+        distances = np.quantile(distances, _LEVELS, method="inverted_cdf", overwrite_input=True)
+    else:
+        order = np.argsort(distances)
+        shares = np.cumsum(weights[order])
+        indices = np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))
+        distances = distances[order][indices]
+    low, high = (end.astype(np.float64) for end in (x.min(axis=0), x.max(axis=0)))
+    return TrainingInputs(low, high, mean, covariance, growth * distances)
 
 
-def _growth_left_out(distance: float, num_rows: float) -> float:
-    """Compute how much a row's distance grows if mean and covariance are those of the other rows.
+def _growth_of_new_rows(num_directions: int, num_rows: float) -> float:
+    """Compute how much farther new rows are than the rows that made mean and covariance.
 
-    New rows are farther than those that made mean and covariance: with 100 rows of 30 normal inputs, 44 % of
-    them are beyond the 99 % quantile, and 2 % are beyond this factor times the quantile. The Sherman-Morrison
-    formula gives the factor. The factor of the largest distance itself would be infinite for a
-    row that is far from all others.
+    The factor is that of generalised cross-validation, 1 / (1 - K / (N - 1)), with K the mean squared
+    distance, which is the number of directions that vary. One row far from all others does not change
+    it. With 100 rows of 30 normal inputs, 44 % of new rows are beyond the 99 % quantile, and .5 % are beyond
+    1.43 times the quantile; in eight sizes from 33 x 30 to 5000 x 10 at most 2.2 % are.
 
     Args:
-        distance: Distance of the row from the mean of all rows.
-        num_rows: Number of all rows.
+        num_directions: K.
+        num_rows: N.
 
     Returns:
-        The factor, at least 1.
+        The factor, or 1 if N is not above K + 1: then each new row is far.
     """
-    others = max(num_rows - 1, 1)
-    return float(np.sqrt(num_rows / others / max(1 - distance**2 / others, _LEAST_VARIANCE)))
+    share = num_directions / max(num_rows - 1, 1)
+    return 1.0 / (1.0 - share) if share < 1 else 1.0
 
 
 def _products(deviation: Array, weights: Array | None) -> Array:

@@ -36,6 +36,18 @@ MIN_DRAWS = 4
 _BLOCK_VALUES = 1 << 20
 
 
+def as_draws(draws: ArrayLike) -> Array:
+    """Return draws as an array.
+
+    Raises:
+        ValueError: Unless draws have a chain and a draw dimension.
+    """
+    draws = np.asarray(draws)
+    if draws.ndim < 2:
+        raise ValueError(f"draws must have shape [C, S, ...], received {list(draws.shape)}.")
+    return draws
+
+
 def per_quantity(function: Statistic, draws: ArrayLike, *, in_units: bool = False) -> Array:
     """Apply a function to every quantity for which it is defined.
 
@@ -52,9 +64,7 @@ def per_quantity(function: Statistic, draws: ArrayLike, *, in_units: bool = Fals
     Raises:
         ValueError: If draws has fewer than two dimensions.
     """
-    draws = np.asarray(draws)
-    if draws.ndim < 2:
-        raise ValueError(f"draws must have shape [C, S, ...], received {list(draws.shape)}.")
+    draws = as_draws(draws)
     num_chains, num_draws, *trailing = draws.shape
     columns = draws.reshape(num_chains, num_draws, math.prod(trailing))
     results = np.full(columns.shape[2], np.nan)
@@ -190,7 +200,7 @@ def ebfmi(energy: ArrayLike) -> Array:
     Returns:
         [C], NaN for a chain that is constant, not finite or shorter than four.
     """
-    return per_quantity(_ebfmi, np.asarray(energy).T[None])
+    return per_quantity(_ebfmi, as_draws(energy).T[None])
 
 
 def _rhat(block: Array) -> Array:

@@ -122,9 +122,9 @@ def rows_of_block(results: Results, wanted: Sequence[Row]) -> RowsOf:
     def rows_of(number: int, name: str, text: str) -> list[Sequence[Row]]:
         try:
             lines = read_rows(text, results.block)
-        except ValueError:
-            lines = []
-        # Text, or a line with fewer words, is a calculation that failed.
+        except ValueError as error:
+            raise ValueError(f"{name}: {error}") from error
+        # A line with fewer words is a calculation that failed.
         if odd := [words for words in lines if len(words) > len(results.columns)]:
             raise ValueError(
                 f"{name} has {len(odd[0])} words in a line of block {results.block} for "

@@ -133,10 +133,10 @@ def tabulate(
     for name, text in spectra:
         rows = rows_of(len(names), name, text)
         names.append(name)
+        num_complex += _has_complex_mixings(text)
         try:
-            num_complex += _has_complex_mixings(text)
             together: dict[str, float] | None = read_places(text, places)
-        except ValueError:  # a block is unreadable, or an entry is missing
+        except ValueError:  # an entry is missing for some process, or for all
             together = None
         each = zip(places_of_each, needed_of_each, rows, found, left_out)
         for own, needed, mine, points, reasons in each:
@@ -196,9 +196,12 @@ def _result_of(rows: Sequence[Row], needed: Mapping[str, bool]) -> dict[str, flo
 
 
 def _has_complex_mixings(text: str) -> bool:
-    """Return whether a spectrum has mixings with nonzero imaginary parts."""
+    """Return whether a spectrum has mixings with imaginary parts that are not zero, or no numbers."""
     blocks = [f"IM{block}" for block in _MIXINGS if f"IM{block}" in text.upper()]
-    return any(number_of(row[-1]) != 0 for block in blocks for row in read_rows(text, block))
+    try:
+        return any(number_of(row[-1]) != 0 for block in blocks for row in read_rows(text, block))
+    except ValueError:
+        return True
 
 
 def _tabulated(

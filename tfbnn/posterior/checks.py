@@ -139,7 +139,7 @@ def rows_of_the_fit(rows: Rows | None, noise_scale: Any, what: str, names: str) 
     """
     if noise_scale is not None:
         raise ValueError(
-            f"noise_scale needs {names}. Leave it out for the rows of the fit, which have theirs."
+            f"noise_scale or offset needs {names}. Leave it out for the rows of the fit, which have theirs."
         )
     if rows is None:
         raise ValueError(f"{what} needs the training rows, which files do not hold. Pass {names}.")

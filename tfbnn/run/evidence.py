@@ -258,9 +258,10 @@ def _thermodynamic(steps: Array, log_likelihood: Array, stones: float) -> Estima
 def _tail_index(values: Array) -> float:
     """Return Hill's index of the upper tail, above the median: 1 / a if P(> v) falls as v^-a.
 
-    It is 0 if values are fewer than 40, or most of them equal: too few to tell. The mean exists below 1. For a
-    linear model with a learned noise scale the index is above 1 in 95 % of samples of 40 draws. It is
-    below 1 in 99 % if the scale is known, with 100 draws in all.
+    It is 0 if the values are fewer than 40, or so many equal that the tail begins at the median: too
+    few to tell. The mean exists below 1. For a linear model with a learned noise scale the index is
+    above 1 in 95 % of samples of 40 draws. It is below 1 in 99 % if the scale is known, with 100 draws
+    in all.
     """
     if not np.isfinite(values).all():
         return np.inf

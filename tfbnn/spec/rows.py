@@ -190,7 +190,7 @@ def prepare_rows(
     for value, argument in ((y, f"{name}y"), (noise_scale, f"{name}{known_name(spec)}")):
         refuse_other_order(x, value, argument, f"{name}x")
     x = spec.flat_inputs(select_columns(x, known.column_names, f"{name}x"))
-    y, noise_scale = targets_in_order(y, noise_scale, known.target_names, name)
+    y, noise_scale = targets_in_order(y, noise_scale, known.target_names, name, known_name(spec))
     coding, classes = known.coding, known.classes
     with positions_named(x):
         if is_new and (coding := learn_coding(x, f"{name}x", missing)) is not None:

@@ -38,19 +38,33 @@ def test_the_distance_is_the_mahalanobis_distance(training):
     np.testing.assert_allclose(training.distance(x), expected)
 
 
-def test_the_kept_distances_grow_as_that_of_a_row_left_out(training):
-    rows = correlated(4000, 0)
-    order = np.argsort(training.distance(rows))
-    usual, largest = training.distance(rows)[order[[3959, 3999]]]
-    others = np.delete(rows, order[3959], axis=0)
-    left_out = summarise_inputs(others).distance(rows[order[[3959]]])[0]
-    np.testing.assert_allclose(training.distances, [left_out, largest * left_out / usual])
+def test_the_kept_distances_are_those_of_the_training_rows(training):
+    distances = np.sort(training.distance(correlated(4000, 0)))
+    np.testing.assert_allclose(training.distances * (1 - 3 / 3999), distances[[3959, 3999]])
+
+
+@pytest.mark.parametrize("alone", ["a flag", "an outlier"])
+def test_one_row_of_its_own_does_not_hide_others(alone):
+    x = correlated(90, 5)
+    if alone == "a flag":
+        x = np.column_stack([x, np.eye(90, 1)])
+    else:
+        x[0] = 1e3, -1e3, 0.0
+    probe = np.append([[2.0, -2.0, 0.0]], np.zeros((1, x.shape[1] - 3)), axis=1)
+    training = summarise_inputs(x)
+    assert training.distances[1] < 1.1 * training.distance(x).max()
+    assert alone == "an outlier" or trust_levels(training, probe).tolist() == [OUTSIDE]
+
+
+def test_with_fewer_rows_than_inputs_each_new_row_is_far():
+    first, fresh = np.random.default_rng(9).normal(size=(2, 30, 40))
+    assert (trust_levels(summarise_inputs(first), fresh) == OUTSIDE).all()
 
 
 def test_rows_like_few_training_rows_are_within_the_distances():
     first, fresh = np.random.default_rng(9).normal(size=(2, 100, 30))
     training = summarise_inputs(first)
-    # Without the factor for rows left out, 42 and 9 of 100 rows are beyond.
+    # Without the factor for new rows, 42 and 9 of 100 rows are beyond.
     assert np.sum(training.distance(fresh) > training.distances[0]) <= 5
     assert np.sum(training.distance(fresh) > 1.1 * training.distances[1]) == 0
 

@@ -37,7 +37,8 @@ def readout_of(spec: NetworkSpec) -> Readout:
     if spec.readout is None:
         raise ValueError(
             "The last layer must be linear, have a bias, and be sampled, received "
-            f"{spec.architecture_text}. End the model with Dense(units), without an activation."
+            f"{spec.architecture_text}. End a Keras model with Dense(units), without an activation, or "
+            "use another kernel."
         )
     return spec.readout
 

@@ -280,8 +280,8 @@ def _sampled_readout(trial: KerasTrial, network: KerasNetwork, indices: list[int
 def _jacobian_obstacle(
     model: Any, sampled: tuple[SampledVariable, ...], network: KerasNetwork
 ) -> str | None:
-    if any(isinstance(layer, keras.layers.RNN) for layer in inner_layers(model)):
-        return "TensorFlow takes no derivatives of all rows of a recurrent layer at once"
+    if any(isinstance(one, keras.layers.RNN) and not one.unroll for one in inner_layers(model)):
+        return "TensorFlow takes no derivatives of all rows of a recurrent layer at once, unless it has unroll=True"
     sizes = [prod(one.shape) for one in sampled]
 
     def summed_outputs(theta: Tensor, x: Tensor) -> Tensor:

@@ -12,7 +12,6 @@ from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.hmc import HMC
 from tfbnn.engine.kernels.registry import ComposedKernel
 from tfbnn.spec.density_spec import Sampled, model_of
-from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.network_spec import NetworkSpec
 
 # Largest number of features with which the square root of the readout's covariance is kept per
@@ -125,7 +124,6 @@ class Repriorised(ComposedKernel, name="repriorised"):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if the readout cannot be reparametrised or collapsed as requested."""
         spec = _model(spec)
-        require_weights(spec, "Repriorised")
         self.inner.check_model(spec, row_noise)
         if self.regulariser is None and not spec.likelihood.is_conjugate:
             raise ValueError(

@@ -184,7 +184,7 @@ def make_completion(potential: Density, data: Data, seed: int) -> Completion:
     Returns:
         Function (coordinates [n, C, number of coordinates], statistics, chains, first) ->
         (theta [n, C, P], statistics), where `first` is the number of the first of the n kept draws.
-        The results `found` of the potential are added to the statistics, a dict of arrays [n, C],
+        Further results of `Density.complete` are added to the statistics, a dict of arrays [n, C],
         and lp becomes the log density of theta.
     """
     if type(potential).complete is Density.complete:

@@ -100,8 +100,7 @@ class GroupWriter:
         self._waiting, self.waiting_bytes = [], 0
 
     def _checked(self, checkpoint: Checkpoint) -> Checkpoint:
-        for index, digest in enumerate(checkpoint.digests):
-            segments.read(self._group.folder, index, digest.tobytes())
+        segments.check(self._group.folder, [digest.tobytes() for digest in checkpoint.digests])
         return checkpoint
 
 

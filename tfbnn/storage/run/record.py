@@ -1,7 +1,8 @@
 """Files of a run folder: JSON and named arrays in one sealed HDF5 file."""
 
+import contextlib
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 import h5py
@@ -80,6 +81,34 @@ def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> R
         RunFolderError: When it is of another kind, is damaged, or has another digest.
     """
     path = os.fspath(path)
+    with _opened(path, kind, digest) as file:
+        try:
+            # Nothing is compressed, so the arrays cannot be larger than the file.
+            with opened_datasets(file, content_size(file), kind) as (_, datasets):
+                metadata = _parse(datasets[schema.METADATA])
+                return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
+        except (MemoryError, ModelFileError):
+            raise
+        except Exception as error:
+            # Any exception from a damaged or crafted file is a fault of the file.
+            raise RunFolderError(
+                f"{path!r} is not a readable {kind.title} ({type(error).__name__}: {error})."
+            ) from error
+
+
+def check_record(path: StrPath, kind: FileKind, digest: bytes | None) -> None:
+    """Check that a file has an intact seal and this digest, without parsing its content.
+
+    Raises:
+        FileNotFoundError, OSError, RunFolderError: As in `read_record`.
+    """
+    with _opened(os.fspath(path), kind, digest):
+        pass
+
+
+@contextlib.contextmanager
+def _opened(path: str, kind: FileKind, digest: bytes | None) -> Iterator[BinaryIO]:
+    """Check the seal and yield the open file; convert ModelFileError to RunFolderError."""
     if os.path.lexists(path) and not os.path.isfile(path):
         raise RunFolderError(f"{path!r} is not a file. Expected a {kind.title}.")
     with open(path, "rb") as file:
@@ -88,25 +117,9 @@ def read_record(path: StrPath, kind: FileKind, digest: bytes | None = None) -> R
                 raise RunFolderError(
                     f"{path!r} is not the file that was written: another took its place."
                 )
-            return _content(file, path, kind)
+            yield file
         except ModelFileError as error:
             raise RunFolderError(f"{path!r}: {error}") from error
-
-
-def _content(file: BinaryIO, path: str, kind: FileKind) -> Record:
-    """Read an open file whose seal is intact."""
-    try:
-        # Nothing is compressed, so the arrays cannot be larger than the file.
-        with opened_datasets(file, content_size(file), kind) as (_, datasets):
-            metadata = _parse(datasets[schema.METADATA])
-            return Record(metadata["content"], _arrays(metadata["arrays"], datasets))
-    except (MemoryError, ModelFileError):
-        raise
-    except Exception as error:
-        # Any exception from a damaged or crafted file is a fault of the file.
-        raise RunFolderError(
-            f"{path!r} is not a readable {kind.title} ({type(error).__name__}: {error})."
-        ) from error
 
 
 def _parse(text: Array | h5py.Dataset) -> dict[str, Any]:

@@ -2,15 +2,17 @@
 
 import os
 import re
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple, TypeVar
 
 from tfbnn.exceptions import RunFolderError
 from tfbnn.storage.format import schema
-from tfbnn.storage.run.record import read_record, write_record
+from tfbnn.storage.format.schema import FileKind
+from tfbnn.storage.run.record import check_record, read_record, write_record
 from tfbnn.system.arrays import Array
 
 _NAME = re.compile(r"segment-(\d{6,})\.h5")
+_Found = TypeVar("_Found")
 
 
 class GroupFolder(NamedTuple):
@@ -61,11 +63,17 @@ def read(folder: str, index: int, digest: bytes) -> dict[str, Array]:
     Raises:
         RunFolderError: When it is missing or damaged, or has another digest.
     """
-    path = path_of(folder, index)
-    try:
-        return read_record(path, schema.SEGMENT, digest).arrays
-    except FileNotFoundError:
-        raise RunFolderError(f"{path!r} is missing. Its draws were committed.") from None
+    return _committed(read_record, folder, index, digest).arrays
+
+
+def check(folder: str, digests: Sequence[bytes]) -> None:
+    """Check that the first segments of a folder have these digests.
+
+    Raises:
+        RunFolderError: When one is missing or damaged, or has another digest.
+    """
+    for index, digest in enumerate(digests):
+        _committed(check_record, folder, index, digest)
 
 
 def remove(folder: str, first: int) -> None:
@@ -73,3 +81,13 @@ def remove(folder: str, first: int) -> None:
     for index in indices(folder):
         if index >= first:
             os.unlink(path_of(folder, index))
+
+
+def _committed(
+    use: Callable[[str, FileKind, bytes], _Found], folder: str, index: int, digest: bytes
+) -> _Found:
+    path = path_of(folder, index)
+    try:
+        return use(path, schema.SEGMENT, digest)
+    except FileNotFoundError:
+        raise RunFolderError(f"{path!r} is missing. Its draws were committed.") from None

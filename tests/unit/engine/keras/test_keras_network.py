@@ -168,7 +168,9 @@ def test_outputs_that_do_not_depend_smoothly_on_inputs_have_no_slope():
 def test_a_recurrent_layer_has_no_such_derivatives_and_says_so():
     spec = KINDS["recurrent"].model().spec
     assert "recurrent" in spec.gauss_newton_obstacle
-    with pytest.raises(ValueError, match="recurrent layer at once. Use kernel='nuts'"):
+    with pytest.raises(
+        ValueError, match="recurrent layer at once, unless it has unroll=True. Use kernel='nuts'"
+    ):
         SMMALA().check_model(spec, row_noise=False)
     assert KINDS["attention"].model().spec.gauss_newton_obstacle is None
 
