@@ -95,80 +95,15 @@ def test_fit_json_strict_with_row_noise(run, folder):
     assert run("predict noisy_fit.h5 train.csv --include-noise")[0] == 0
 
 
-def stop_in(phase, monkeypatch):
-    """Lets the run receive SIGTERM in a phase, once five draws are kept where it keeps any."""
-    from tfbnn.run.progress import Progress
-
-    def stop(self, event):
-        if event.phase == phase and (phase == "warmup" or event.num_kept >= 5):
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    monkeypatch.setattr(Progress, "__call__", stop)
-
-
-def test_fit_that_is_stopped_saves_what_it_has(run, monkeypatch, folder):
-    stop_in("sampling", monkeypatch)
-    options = f"--no-pretraining {SMALL} --num-results 3000"
-    code, out, err = run(f"fit rows.csv --target y -o part.h5 {' '.join(QUICK)} {options}")
-    assert (code, out) == (85, "")
-    kept = tfbnn.load(folder / "part.h5")
-    num_kept = kept._ensemble.num_results
-    assert 5 <= num_kept < 3000
-    assert f"Stopped with {num_kept} draws kept per chain." in err and "Saved part.h5." in err
-    code, _, err = run("predict part.h5 points.csv")
-    assert code == 0 and err.startswith("Warning: The run was stopped early")
-    assert len(err.splitlines()) == 1
-
-
 def test_fit_that_is_stopped_too_early(run, monkeypatch, folder):
-    stop_in("warmup", monkeypatch)
+    def stop(progress, event):
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    monkeypatch.setattr("tfbnn.run.progress.Progress.__call__", stop)
     options = f"--no-pretraining {SMALL}"
     code, out, err = run(f"fit rows.csv --target y -o none.h5 {options}", *QUICK)
     assert (code, out) == (85, "")
     assert "nothing is saved" in err and not (folder / "none.h5").exists()
-
-
-def test_fitted_models_become_a_folder_of_processes(run, folder):
-    options = f"--no-pretraining {SMALL}"
-    assert run(f"fit rows.csv --target y -o y.h5 {options}", *QUICK)[0] == 0
-    (folder / "made.toml").write_text("""
-energy = 13000
-unit = "fb"
-inputs = {a = "MASS 1000022", b = "NMIX 1 1"}
-[[process]]
-pids = [1000022, 1000022]
-model = "y.h5"
-""")
-    assert run("slha make made.toml -o made")[0] == 0
-    (process,) = tfbnn.hep.CrossSectionPredictor(folder / "made").processes.values()
-    ensemble = process.model.posterior
-    assert ensemble.feature_names == ("a", "b") and ensemble.num_results == 12
-    assert run("slha eval made --table rows.csv")[1].count("\n") == 61
-
-
-@pytest.mark.parametrize(
-    ("options", "word"),
-    [
-        ("--kernel gibbs", "gibbs"),
-        ("--kernel hmc --max-tree-depth 3", "The kernel hmc has no option --max-tree-depth"),
-        ("--kernel hmc --step-size -1", "step_size"),
-        ("--kernel hmc --inner nuts", "The kernel hmc has no option --inner"),
-        ("--kernel repriorised --max-tree-depth 3", "has no option --max-tree-depth"),
-        ("--kernel repriorised --collapse-readout --regulariser 1", "collapse_readout"),
-        ("--output named.h5", "named.h5"),
-        ("--resume", "resume=True"),
-        ("--commit-interval -1", "commit_interval"),
-        ("--num-workers 2", "threads on all cores"),
-        ("--num-results 0", "num_results"),
-        ("--early-stopping 5", "early_stopping"),
-        ("--verbose 7", "verbose"),
-    ],
-)
-def test_fit_refuses(run, options, word):
-    code, out, err = run(f"fit rows.csv --target y --layers 3 {options}")
-    lines = [line for line in err.splitlines() if "error" in line]
-    assert (code, out, len(lines)) == (2, "", 1)
-    assert word in lines[0]
 
 
 def test_a_kernel_inside_another_has_its_options():
@@ -187,8 +122,8 @@ def test_a_kernel_inside_another_has_its_options():
             keep_readout_factor=False,
         )
     }
-    given = "t.csv --target y --layers 3 --kernel power_posterior --num-temperatures 4".split()
-    expected = kernels.PowerPosterior(num_temperatures=4)
+    given = "t.csv --target y --layers 3 --kernel power_posterior --num-temperatures 4 --power 2".split()
+    expected = kernels.PowerPosterior(num_temperatures=4, power=2.0)
     assert kernel_argument(parser.parse_args(given)) == {"kernel": expected}
 
 

@@ -108,23 +108,3 @@ def test_searches_for_starts_aim_at_it():
     mean = closed_form(x, y, power)[0]
     np.testing.assert_allclose(run.start_log_prob, model.log_prob(mean, x, y), atol=1e-6)
     assert np.abs(mean - closed_form(x, y)[0]).max() > 0.1
-
-
-@pytest.mark.statistics
-def test_from_the_command_line(tmp_path, capsys):
-    """The option, and a run that goes on with it by its folder alone."""
-    table, folder = tmp_path / "rows.csv", tmp_path / "run"
-    x, y = linear_rows()
-    np.savetxt(table, np.column_stack([x, y]), delimiter=",", header="a,b,y", comments="")
-    command = f"fit {table} --target y --layers none --kernel mala --num-chains 2 --num-results 5"
-    command += " --num-burnin-steps 5 --no-pretraining --no-jit-compile --verbose 0"
-    command += f" --likelihood-power 0.25 --output {folder} --json"
-    assert main(command.split()) == 0
-    assert any(
-        "likelihood_power=0.25" in note for note in json.loads(capsys.readouterr().out)["notes"]
-    )
-    assert main(f"resume {folder} --num-results 8 --verbose 0 --json".split()) == 0
-    assert json.loads(capsys.readouterr().out)["num_results"] == 8
-    assert tfbnn.load(folder).spec.likelihood_power == 0.25
-    assert main(command.replace("0.25", "1.25").split()) == 2
-    assert "likelihood_power must be > 0 and <= 1" in capsys.readouterr().err

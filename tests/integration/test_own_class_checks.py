@@ -1,10 +1,9 @@
 """The test kit for priors and noise of a user's own finds what is wrong with them."""
 
-import numpy as np
 import pytest
 
 from tests.support import own_classes as own
-from tfbnn.likelihoods import CustomNoise, check_noise
+from tfbnn.likelihoods import check_noise
 from tfbnn.priors import Normal, check_prior
 
 
@@ -71,7 +70,6 @@ def test_a_quantile_that_descends_is_refused():
     decorated = own.dataclass(frozen=True)(Descending)
     with pytest.raises(ValueError, match="Descending.quantile must ascend"):
         check_noise(decorated())
-    assert issubclass(decorated, CustomNoise)
 
 
 def test_a_sampler_off_by_two_percent_is_found():
@@ -83,7 +81,5 @@ def test_a_sampler_off_by_two_percent_is_found():
         def sample(self, generator, shape):
             return super().sample(generator, shape) + 0.055
 
-    shifted = own.dataclass(frozen=True)(Shifted)()
     with pytest.raises(ValueError, match="sample: "):
-        check_prior(shifted)
-    assert np.isfinite(shifted.spread)
+        check_prior(own.dataclass(frozen=True)(Shifted)())

@@ -158,6 +158,7 @@ print(json.dumps([available(), [repr(resolve_kernel(name)) for name in available
             "--kernel hcm": "expected one of auto, chees_hmc, hmc",
             "--kernel hmc --step-size -1": "step_size",
             "--kernel hmc --inner nuts": "The kernel hmc has no option --inner",
+            "--kernel repriorised --max-tree-depth 3": "has no option --max-tree-depth",
             "--kernel repriorised --inner smmala": "its metric is computed in theta",
         }
         fit = "fit rows.csv --target y --layers 3 "

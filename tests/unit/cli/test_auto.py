@@ -80,6 +80,8 @@ def test_what_is_given_is_not_chosen():
     assert (options.kernel, options.num_burnin_steps) == (NUTS(), 9)
     assert spec("--y-transform none --layers 4").y_transform == ()
     assert fit_arguments(parsed("--no-pretraining")) == {"pretraining": None}
+    assert fit_arguments(parsed("--likelihood-power 0.25")) == {"likelihood_power": 0.25}
+    assert spec("--layers none").layer_sizes == (3, 1)
 
 
 def test_chains_start_at_a_number_or_a_model_file(fitted, tmp_path):

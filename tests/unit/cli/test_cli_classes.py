@@ -26,7 +26,7 @@ def folder(tmp_path_factory, synthetic_ensemble):
     x = make_rows(60, 2, 1)[0]
     numbers = np.digitize(x[:, 0], np.quantile(x[:, 0], [0.3, 0.6]))[:, None]
     species, answers = np.array(SPECIES)[numbers], np.array(["no", "yes"])[numbers // 2]
-    for name, labels in {"iris": species, "answers": answers, "numbers": numbers + 1}.items():
+    for name, labels in {"iris": species, "answers": answers}.items():
         write_csv(folder / f"{name}.csv", ["label", "a", "b"], x, labels=labels.T)
     np.savez(folder / "numbers.npz", a=x[:, 0], b=x[:, 1], label=numbers[:, 0] + 1)
     names = {"feature_names": ("a", "b"), "provenance": {"target_names": ["label"]}}

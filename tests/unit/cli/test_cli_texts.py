@@ -95,7 +95,7 @@ def test_values_move_no_cursor(run, folder):
     code, out, _ = run("info evil.h5")
     assert code == 0 and "\x1b" not in out and "\\x1b[2Jred" in out
     err = run("predict evil.h5 t.csv")[2]
-    assert "\x1b" not in err and "received 'naïve λ'" in err or "received 'green'" in err
+    assert "\x1b" not in err and "received 'green'" in err
 
 
 # ----------------------------------------------------------------------------------------
@@ -178,13 +178,6 @@ def test_fit_refuses(run, folder, monkeypatch, options, words):
     monkeypatch.setattr("tfbnn.cli.fit.import_tensorflow", lambda: None)
     code, out, err = run(f"fit {options} --target y --layers 3")
     assert (code, out) == (2, "") and words in err
-
-
-def test_a_value_of_one_row_is_never_held_out(read_only, folder):
-    for row in range(0, NUM_ROWS, 3):  # each would be held out by chance in one of two cases
-        with_text("colour", "violet", row).assign(y=TARGETS).to_csv(folder / "one.csv", index=False)
-        first, last = read_only("one.csv --validation-fraction 0.5")
-        assert "colour (4 values)" in first and "TensorFlow would start" in last
 
 
 @pytest.mark.tensorflow

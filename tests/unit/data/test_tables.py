@@ -103,7 +103,7 @@ def test_table_passes_for_a_frame():
     assert np.shares_memory(as_matrix(table, "x"), VALUES)  # nobody else changes them
     assert table.select(["xsec", "mass"]).values.flags.c_contiguous
     assert np.asarray(table, dtype=np.float32).dtype == np.float32
-    assert np.asarray(table) is not None and np.array(table, copy=True) is not VALUES
+    assert not np.shares_memory(np.array(table, copy=True), VALUES)
     part = table.select(["xsec"]).take([2, 0])
     assert part.columns == ("xsec",)
     np.testing.assert_array_equal(part.values, [[12.0], [2e-4]])

@@ -2,7 +2,6 @@
 
 import gzip
 import itertools
-import warnings
 
 import pytest
 
@@ -124,6 +123,4 @@ def test_a_first_row_that_looks_like_numbers_is_said(tmp_path):
     wavelengths = "sample,400.5,410.5,420.5,430.5,440.5\na,1,2,3,4,5\n"
     for text in (wavelengths, "country,2019,2020\na,1,2\n", "9,8,7,y\n1,2,3,4\n"):
         path.write_text(text)
-        with warnings.catch_warnings():
-            warnings.simplefilter("error")
-            assert len(read_table(path, texts=True)) == 1
+        assert len(read_table(path, texts=True)) == 1

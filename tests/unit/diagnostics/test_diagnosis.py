@@ -1,7 +1,6 @@
 """The diagnosis of a run: its numbers, its sentences, its summary and its JSON form."""
 
 import json
-import warnings
 from dataclasses import replace
 from types import SimpleNamespace
 
@@ -16,13 +15,6 @@ from tfbnn.diagnostics.problem import PYTHON, Interface
 from tfbnn.diagnostics.wording import percent
 
 C, S, P, N_REF, K = 4, 400, 7, 5, 2
-
-
-@pytest.fixture(autouse=True)
-def warnings_are_errors():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
 
 
 class Run:

@@ -13,13 +13,6 @@ STATISTICS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def warnings_are_errors():
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        yield
-
-
 def ar1(coefficient, *, num_chains=4, num_draws=500, num_columns=3, seed=0):
     """Stationary chains x_s = coefficient * x_s-1 + noise with unit variance of x."""
     noise = np.random.default_rng(seed).normal(size=(num_chains, num_draws, num_columns))

@@ -93,7 +93,7 @@ def mutant(text, generator):
     return text
 
 
-def test_mutants_of_a_spectrum_are_read_or_refused(predictor, capsys):
+def test_mutants_of_a_spectrum_are_read_or_refused(predictor):
     generator, read = np.random.default_rng(0), 0
     for _ in range(400):
         predictor.parameters.clear()

@@ -7,7 +7,6 @@ import pytest
 
 from tests.support import infinite
 from tests.support.builders import make_rows, synthetic_ensemble
-from tests.support.linearised import linearised_ensemble
 from tfbnn import BayesianMLP, likelihoods
 from tfbnn.posterior import process_predictions
 from tfbnn.posterior.ensemble import Readouts
@@ -97,9 +96,3 @@ def test_gradients_of_infinite_width_take_bounded_memory(monkeypatch):
     monkeypatch.setattr("tfbnn.posterior.gradient._TILE_VALUES", 500)
     np.testing.assert_allclose(model.predict_gradient(x), expected, rtol=1e-9)
     assert max(sizes) <= 500
-
-
-def test_draws_that_are_no_networks_are_refused():
-    model = BayesianMLP.from_ensemble(linearised_ensemble())
-    with pytest.raises(ValueError, match="predict_gradient"):
-        model.predict_gradient(np.zeros((1, 2)))

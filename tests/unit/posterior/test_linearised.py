@@ -121,6 +121,7 @@ ROWS = make_rows(9, 2, 1)
 REFUSED = {
     "compress": lambda model, path: model.compress(num_draws=3),
     "stack_chains": lambda model, path: model.stack_chains(*ROWS),
+    "predict_gradient": lambda model, path: model.predict_gradient(ROWS[0]),
     "to_onnx": lambda model, path: model.to_onnx(path),
     "to_savedmodel": lambda model, path: model.to_savedmodel(path),
     "to_arviz": lambda model, path: model._ensemble.to_arviz(),

@@ -60,14 +60,6 @@ def test_models_that_are_kept_are_read_as_asked(run, folder, monkeypatch, truste
     assert seen == [not trusted]
 
 
-def test_known_noise_needs_errors_without_it(run, folder):
-    text = DEFAULTS + MODEL.replace("named", "noisy")
-    (folder / "noise.toml").write_text(text)
-    check_refusal(run("slha make noise.toml -o made"), "include_noise=False")
-    (folder / "noise.toml").write_text(text + "include_noise = false\n")
-    assert run("slha make noise.toml -o made")[0] == 0
-
-
 @pytest.mark.parametrize(
     ("text", "words"),
     [

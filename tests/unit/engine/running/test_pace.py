@@ -59,14 +59,6 @@ def test_transitions_rule_where_gradients_say_nothing(gradients, duration):
     assert np.all(lasted[4:-1] >= 0.6 * ample)
 
 
-def test_first_blocks_are_small():
-    """A chain group that looks a thousand times faster at first than it is."""
-    made, per_transition = FIRST, 1e-5
-    for _ in range(2):
-        made = next_work(made, made.transitions * per_transition)
-    assert FIRST == Work(1, 1) and made.transitions <= 300
-
-
 def test_fast_groups_reach_full_blocks_soon():
     blocks = run(np.full(10_000, 8), np.full(10_000, 5e-5))
     assert [made.transitions for made, _, _ in blocks[:4]] == [1, 16, 256, LONGEST]
