@@ -148,7 +148,7 @@ def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
       99 % quantile (`TrainingInputs.distances`). The distance matters because the corners of the box
       are empty if inputs are correlated.
     - Outside: some input is beyond its range by more than 10 % of that range, or the distance is
-      more than 10 % beyond the largest of the training inputs.
+      more than 10 % beyond the largest in `TrainingInputs.distances`.
     - Edge: everything else.
 
     About 1 % of new rows like the training rows are at the edge by their distance, and about 2 D /

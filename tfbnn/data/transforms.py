@@ -141,8 +141,8 @@ class Standardize(Transform):
         too_large = ~(np.isfinite(mean) & np.isfinite(scale))
         if np.any(too_large):
             raise ValueError(
-                f"Columns {_those(too_large, columns)} of {argument} are too large to standardise: their mean or spread "
-                "overflows. Rescale them first."
+                f"Columns {_those(too_large, columns)} of {argument} are too large to standardise: their "
+                "mean or spread overflows. Rescale them first."
             )
         # Rounding makes the spread of a constant column tiny but not zero.
         constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)

@@ -491,9 +491,9 @@ class SampledModel(ExplainsAttributes):
             coverage_by_thirds {"smallest": {1: share, 2: share}, "middle": .., "largest": ..} of
             the rows by their standard deviations; coverage {k: share of targets within k standard
             deviations, noise included, transformed}, k = 1..5; central_coverage {p: share of targets
-            in the central interval of probability p}, p = 0.5, 0.683, 0.9, 0.954; pull_width, the standard deviation
-            of those standardised residuals; n_effective, the median effective number of draws
-            behind the predictions (of all chains with a weight, as if the weights were equal);
+            in the central interval of probability p}, p = 0.5, 0.683, 0.9, 0.954; pull_width, the
+            standard deviation of those standardised residuals; n_effective, the median effective
+            number of draws behind the predictions (of all chains with a weight, as if the weights were equal);
             num_rows. With a calibration, standardised residuals are normal quantiles of the
             probability of a smaller target, and densities are those of the Student's t that fits
             the scores. Under a transform that is not affine, such as "log10", all scores but the
@@ -594,12 +594,13 @@ class SampledModel(ExplainsAttributes):
             NotFittedError: Before a fit.
             TypeError, ValueError: For unusable rows, for too few rows, and if more than half of
                 them are rows of the fit, unless many of those equal each other, which gives a
-                warning; for class likelihoods; for "loo" and "misfit" without the rows of the fit, if most rows dominate their own prediction, and if chains hardly
-                moved, so that their draws do not give the leverage; for "loo" with networks that
-                are not sampled, except those of `fit_laplace`.
+                warning; for class likelihoods; for "loo" and "misfit" without the rows of the fit,
+                if most rows dominate their own prediction, and if chains hardly moved, so that
+                their draws do not give the leverage; for "loo" with networks that are not sampled,
+                except those of `fit_laplace`.
 
         Warns:
-            UserWarning: If some of the rows took part in the fit.
+            UserWarning: If some of the rows have the values of rows of the fit.
 
         Example:
             model.fit_posterior(x, y)
@@ -680,9 +681,10 @@ class SampledModel(ExplainsAttributes):
         mean square, or if other chains connect them. The mass of a basin is computed by bridge
         sampling (Meng and Wong 1996, Statistica Sinica 6, 831) between up to 800 draws of each
         chain and a normal distribution. The latter is made of half of the draws and the
-        Gauss-Newton matrix at the best of them, or at their mean if its density is larger. Its error is the relative mean square error
-        (Fruehwirth-Schnatter 2004, Econometrics Journal 7, 143). If the two hardly overlap, as with
-        hundreds of parameters, the mass is not known and its error is infinite.
+        Gauss-Newton matrix at the best of them, or at their mean if its density is larger. Its
+        error is the relative mean square error (Fruehwirth-Schnatter 2004, Econometrics Journal 7,
+        143). If the two hardly overlap, as with hundreds of parameters, the mass is not known and
+        its error is infinite.
 
         A network has H! 2^H copies that are the same function (units in another order, signs turned
         where the activation is odd). Every basin has the same number of copies, so they cancel in

@@ -48,8 +48,8 @@ class Until:
     def __post_init__(self) -> None:
         for field in fields(self):
             value, above = getattr(self, field.name), 1 if field.name == "rhat" else 0
+            # Only what is None by default may be None. A run folder can hold plain numbers.
             if value is not None or field.default is not None:
-                # Plain numbers, which a run folder can hold.
                 number = check_number(field.name, value, above=above)
                 object.__setattr__(self, field.name, number)
 

@@ -8,7 +8,7 @@ from tfbnn.plots.canvas import BLUE, ORANGE, styled_figure
 __all__ = ["figure", "report"]
 
 LOOKS = {"standard": (ORANGE, "--", "o"), "repriorised": (BLUE, "-", "s")}
-# Of a slice: everything lower has one colour.
+# Everything lower in a slice has one colour.
 DEEPEST = -30.0
 ACCEPTANCE = 0.8
 STEP_SIZES = np.geomspace(0.003, 1.0, 18)

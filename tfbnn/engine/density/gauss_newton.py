@@ -287,7 +287,11 @@ def _scale_columns(spec: NetworkSpec, jacobian: Tensor, theta: Tensor, slot: Slo
 
 
 def _forward(spec: ModelSpec, theta: Tensor, x: Tensor) -> tuple[list[tuple[Tensor, ...]], Tensor]:
-    """Return layers (input [I, n], kernel [I, O], its factors [I or 1, 1], bias factor [1], slope), and outputs."""
+    """Return (layers, outputs), with (input, kernel, kernel factors, bias factor, slope) of each layer.
+
+    The kernel [I, O] is the effective one, its parameters times the factors [I or 1, 1]. The bias
+    factor is [1].
+    """
     layers, hidden = [], x
     for index, (layer, prior) in enumerate(zip(spec.layout.layers, spec.priors)):
         kernel, bias = (values[0] for values in layer_weights(spec, theta[None], index))

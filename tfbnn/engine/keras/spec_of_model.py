@@ -281,7 +281,10 @@ def _jacobian_obstacle(
     model: Any, sampled: tuple[SampledVariable, ...], network: KerasNetwork
 ) -> str | None:
     if any(isinstance(one, keras.layers.RNN) and not one.unroll for one in inner_layers(model)):
-        return "TensorFlow takes no derivatives of all rows of a recurrent layer at once, unless it has unroll=True"
+        return (
+            "TensorFlow takes no derivatives of all rows of a recurrent layer at once, unless it has "
+            "unroll=True"
+        )
     sizes = [prod(one.shape) for one in sampled]
 
     def summed_outputs(theta: Tensor, x: Tensor) -> Tensor:

@@ -216,11 +216,9 @@ class SMMALA(MetropolisKernel, name="smmala"):
         super().check_model(spec, row_noise)
         is_network, obstacle = isinstance(spec, NetworkSpec), spec.gauss_newton_obstacle
         if obstacle is not None and (is_network or self.metric == "gauss_newton"):
-            instead = (
-                "kernel='nuts'"
-                if is_network
-                else "metric='softabs', which takes second derivatives"
-            )
+            instead = "metric='softabs', which takes second derivatives"
+            if is_network:
+                instead = "kernel='nuts'"
             raise ValueError(
                 f"SMMALA(metric={self.metric!r}) cannot be used: {obstacle}. Use {instead}."
             )
