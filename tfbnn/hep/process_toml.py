@@ -35,8 +35,6 @@ from tfbnn.system.words import did_you_mean
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")
 _KEYS = [*filter("calculation".__ne__, Process.__dataclass_fields__), "xsection", "rows"]
-# Not in the common table of former names, because other interfaces still use these names.
-_FORMER = ("table", "fit")
 
 
 def read_description(path: StrPath, *, untrusted: bool = False) -> list[Process]:
@@ -141,11 +139,6 @@ def _naming(where: str) -> Iterator[None]:
 
 def _check_keys(entry: Mapping[str, Any], needed: Sequence[str]) -> None:
     for key in entry:
-        if key in _FORMER:
-            raise ValueError(
-                f"{key} is no longer supported. Fit the model first with tfbnn fit TABLE --target COL -o "
-                'MODEL.h5, and write model = "MODEL.h5".'
-            )
         if key not in _KEYS:
             raise ValueError(
                 f"unknown key {key!r}.{did_you_mean(key, _KEYS)} Known: {', '.join(_KEYS)}."

@@ -31,7 +31,7 @@ from tfbnn.posterior.prediction import (
 )
 from tfbnn.posterior.prediction_frame import Prediction, value_names
 from tfbnn.posterior.provenance import Compression, Provenance
-from tfbnn.spec.habits import ExplainsAttributes, explains_keywords, hint
+from tfbnn.spec.habits import ExplainsAttributes, explains_keywords
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
@@ -894,8 +894,6 @@ class SampledModel(ExplainsAttributes):
         from tfbnn.posterior.compression import METHODS, compress
 
         ensemble = self._fitted("compress")
-        if method == "stein":
-            raise ValueError(f"method='stein' was removed.{hint(method)}")
         check_choice("method", method, METHODS)
         small = compress(
             ensemble,

@@ -21,7 +21,6 @@ from tfbnn.run.counters import Seconds
 from tfbnn.run.options import Sampling
 from tfbnn.run.until import Until
 from tfbnn.spec.density_spec import DensitySpec
-from tfbnn.spec.habits import without_former
 from tfbnn.spec.keras_spec import spec_from_json
 from tfbnn.spec.own_classes import OwnClassError
 from tfbnn.spec.rows import Rows, array_hash, data_hash
@@ -31,6 +30,8 @@ from tfbnn.system.arrays import Array
 if TYPE_CHECKING:
     from tfbnn.storage.run.folder import RunFolder
 
+# Numbers that runs of release 0.2 have, too; no draw depends on them.
+_REMOVED = ("num_workers", "restart")
 # Name of the array of given starts.
 INITIAL_STATE = "initial state"
 
@@ -106,7 +107,7 @@ def read_config(folder: RunFolder, custom: Sequence[Any] = ()) -> RunConfig:
         common = dict(
             kernel=fixed["kernel"],
             sampling=Sampling(
-                **without_former(fixed["numbers"]),
+                **{key: fixed["numbers"][key] for key in fixed["numbers"] if key not in _REMOVED},
                 num_results=wanted_results(folder),
                 # Missing in earlier releases.
                 until=Until.from_json(description.get("until")),
@@ -270,8 +271,7 @@ def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
     spec = fixed["spec"]
     if not DensitySpec.describes(spec):
         spec = {"likelihood_power": 1.0} | spec
-    kernel, numbers = without_former(fixed["kernel"]), without_former(fixed["numbers"])
-    return fixed | {"spec": spec, "kernel": kernel, "numbers": numbers}
+    return fixed | {"spec": spec}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from tfbnn.diagnostics.verdict import CALIBRATED, USABLE
 from tfbnn.exceptions import ConvergenceWarning, VerdictWarning
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.habits import FORMER, ExplainsAttributes, explains_keywords, hint
+from tfbnn.spec.habits import ExplainsAttributes, explains_keywords
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
@@ -98,8 +98,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             ValueError: For unknown names, including parts of a settings object (kernel__step_size).
         """
         for name in params:
-            if name in FORMER:
-                raise ValueError(f"{type(self).__name__} has no setting {name!r}.{hint(name)}")
             own, _, part = name.partition("__")
             if part and own in self.get_params(deep=False):
                 raise ValueError(

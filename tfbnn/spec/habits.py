@@ -1,4 +1,4 @@
-"""Hints for unknown names: a table of former names, and one of words of other libraries.
+"""Hints for unknown names, among them words of other libraries.
 
 The hints end errors about keyword arguments, attributes and options that do not exist. For other
 words the nearest known name is suggested.
@@ -13,35 +13,6 @@ from tfbnn.system.words import did_you_mean
 
 _Given = ParamSpec("_Given")
 _Result = TypeVar("_Result")
-
-# Removed names, and what replaces them. Names are kept here for one release; options in either
-# spelling.
-FORMER = {
-    "plot_traces": "ArviZ draws them: az.plot_trace(model.posterior.to_arviz()).",
-    "backend": "predict hands large batches to a GPU that TensorFlow sees, and computes all others with NumPy; "
-    "CUDA_VISIBLE_DEVICES=-1 hides the GPU.",
-    "stein": "Use method='kernel_thinning', the default, which keeps predictions better.",
-    "follow": "The run prints how far it is; for a look at its draws so far call diagnose or report again.",
-    "LogMetrics": "Pass a function of an event to callbacks=: docs/guide/keras.md has one for MLflow.",
-    "num_workers": "Chains run in threads on all cores; for several processes call tfbnn.cluster.fit(model, x, y, "
-    "client=distributed.Client(), output='run/').",
-    "WorkerError": "There are no worker processes any more; chains that fail are named in a tfbnn.ChainError.",
-    "WorkerWarning": "There are no worker processes any more; run.report() names tasks of tfbnn.cluster.fit that "
-    "were tried again.",
-    "restart": "Fit again with another seed, or pass initial_state=; model.basins() says which chains share a basin.",
-    "keep_rungs coarsening": "Fit with one likelihood_power after the other, and compare model.evaluate(x, y).",
-    "networks": "Build the network with Keras, as benchmarks/lib/paper_networks.py does, for tfbnn.BayesianModel.",
-    "read_cifar10 read_utkface": "Read the images with NumPy, and pass them to fit_posterior of a tfbnn.BayesianModel.",
-    "plot_weight_planes": "ArviZ draws pairs of weights: az.plot_pair(model.posterior.to_arviz()).",
-    "multivariate": "ArviZ has R-hat and ESS of one quantity at a time: az.summary(model.posterior.to_arviz()).",
-    "cluster.predict": "Predict block by block: x.map_blocks(function) of a function that loads the model; "
-    "docs/guide/cluster.md has it.",
-    "read_cross_sections": "Read the table with pandas.read_csv; tfbnn fit takes the path of one.",
-    "unit": "Figures show the names of columns: name a column 'xsec_fb' or 'm [GeV]'.",
-    "RunFolder Checkpoint LaneDraws LaneWriter": "tfbnn.load(folder) gives the model of a run folder, with the draws so far.",
-    "SMSUBU sms_ubu": "Kernels see all rows: pass kernel='hmc', or fit to a sample of the rows.",
-}
-FORMER = {name: text for names, text in FORMER.items() for name in names.split()}
 
 # Names of settings in other libraries, and their names here.
 CALLED = {
@@ -91,11 +62,6 @@ HINTS = {
 }
 
 
-def without_former(entry: dict[str, Any]) -> dict[str, Any]:
-    """Return settings from a file without removed ones, which affect no draw still to come."""
-    return {name: value for name, value in entry.items() if name not in FORMER}
-
-
 def hint(name: str, known: Collection[str] = ()) -> str:
     """Return the hint that ends an error about an unknown name, with a leading blank; "" for none.
 
@@ -105,7 +71,7 @@ def hint(name: str, known: Collection[str] = ()) -> str:
     """
     if CALLED.get(name) in known:
         return f" Did you mean {CALLED[name]!r}?"
-    text = FORMER.get(name) or HINTS.get(name)
+    text = HINTS.get(name)
     return did_you_mean(name, known) if text is None else f" {text}"
 
 
@@ -147,7 +113,7 @@ class ExplainsAttributes:
 
         def __getattr__(self, name: str) -> Any:
             """Raise AttributeError, with a hint where there is one."""
-            if name in HINTS or name in FORMER:
+            if name in HINTS:
                 message = f"A {type(self).__name__} has no {name!r}.{hint(name)}"
                 raise AttributeError(message, name=name, obj=self)
             # Raise the original error again; for a property it may be a NotFittedError.

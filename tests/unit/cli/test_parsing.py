@@ -56,7 +56,6 @@ def test_rows_may_follow_an_option():
         ("slha", ["COMMAND", "tfbnn slha --help"]),
         ("slha make d.toml -o g --exist add", ["--exist.", "'--existing'", "slha make --help"]),
         (f"{FIT} --xyzzy", ["unknown option --xyzzy.\n"]),
-        ("diagnose run --follow", ["unknown option --follow", "diagnose or report again"]),
         ("predict m.h5 rows.csv --quantiles 0.5,0.5", ["--quantiles", "different"]),
         (f"{FIT} --validation-fraction nan", ["--validation-fraction"]),
         (f"{FIT} --validation-fraction -1e400", ["--validation-fraction"]),

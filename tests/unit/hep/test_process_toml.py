@@ -56,8 +56,6 @@ def test_errors_of_a_process_join_those_of_all(folder):
         # What else a Process refuses is in test_hep.py.
         ('unit = "nb"', "unit must be one of"),
         ("enregy = 1", "unknown key 'enregy'. Did you mean 'energy'"),
-        ('table = "rows.csv"', "table is no longer supported.* tfbnn fit TABLE --target COL"),
-        ('fit = "--layers 3"', "fit is no longer supported"),
         ("model = 3", "model must be a path"),
         ('inputs = "MASS"', "inputs must be a table"),
         ("xsection = {pdf_id = 1}", "missing 1 .*qcd_order"),

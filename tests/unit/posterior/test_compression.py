@@ -239,11 +239,10 @@ def test_the_command_line_knows_compressed_models(small, tmp_path, capsys):
 @pytest.mark.parametrize(
     "arguments, error, message",
     [
-        ({"method": "random"}, ValueError, "method must be one of"),
+        ({"method": "stein"}, ValueError, "method must be one of"),
         ({"num_draws": 0}, ValueError, "num_draws must be at least 1"),
         ({"num_draws": 601}, ValueError, "num_draws must be at most 600"),
         ({"x_reference": X[:, :1]}, ValueError, r"x must have shape \[N, 2\]"),
-        ({"method": "stein"}, ValueError, "was removed.*kernel_thinning"),
     ],
 )
 def test_refusals(model, arguments, error, message):

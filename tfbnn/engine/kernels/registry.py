@@ -7,7 +7,7 @@ from typing import Any, Self
 from tfbnn.engine.kernels.base import KERNELS, Kernel
 from tfbnn.engine.kernels.from_callable import CallableKernel
 from tfbnn.spec.density_spec import Sampled
-from tfbnn.spec.habits import FORMER, hint, without_former
+from tfbnn.spec.habits import hint
 from tfbnn.spec.own_classes import import_name
 from tfbnn.spec.settings_json import settings_from_json, settings_to_json
 
@@ -77,13 +77,6 @@ def kernel_from_json(entry: dict[str, Any]) -> Kernel:
             f"the kernel is the callable {entry.get('function')!r}, of which a file holds the name "
             "only. Go on with fit_posterior(..., output=, resume=True, kernel=that callable)."
         )
-    if isinstance(entry, dict):
-        if entry.get("name") in FORMER:
-            raise ValueError(
-                f"the kernel {entry['name']} was removed. {FORMER[entry['name']]} tfbnn.load still reads "
-                "the draws so far."
-            )
-        entry = without_former(entry)
     return settings_from_json(entry, kernel_classes())
 
 
