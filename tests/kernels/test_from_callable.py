@@ -136,6 +136,7 @@ def test_a_run_says_that_it_is_biased_and_what_it_does_not_know():
     assert "Acceptance   not known of this kernel\n" in report
     assert "Step size    unknown\n" in report
     assert "BIASED draws: the kernel says of itself that it is not calibrated" in report
+    assert "_is_calibrated" not in report
     assert "not calibrated" in model.posterior.provenance.bias
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.bad_rows import BadRowError, refuse_entries
 from tfbnn.data.frames import column_names
 from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import Table
@@ -152,21 +152,17 @@ def as_row_noise(
         raise ValueError(
             f"offset must be the logarithm of the exposure, received {array.max():g}. Pass np.log(exposure)."
         )
-    if np.any(array <= 0) and not is_offset:
-        row = int(np.argwhere(array <= 0)[0][0])
-        found = f"noise_scale must be positive, received {array[row].min()}"
+    if not is_offset:
         advice = "It is a standard deviation in the units of y."
-        raise BadRowError("noise_scale", found, advice, row)
+        refuse_entries(array <= 0, array, name, "noise_scale must be positive, received {}", advice)
     return array
 
 
 def check_counts(values: Array, name: str) -> None:
     """Refuse targets [N, K] that are not whole numbers of at least 0."""
-    bad = np.argwhere((values < 0) | (values != np.floor(values)))
-    if len(bad):
-        row, column = map(int, bad[0])
-        found = f"{name} must hold counts 0, 1, 2, .., received {values[row, column]:g}"
-        raise BadRowError(name, found, "Use likelihood=Gaussian() for other numbers.", row, column)
+    bad = (values < 0) | (values != np.floor(values))
+    found = f"{name} must hold counts 0, 1, 2, .., received {{:g}}"
+    refuse_entries(bad, values, name, found, "Use likelihood=Gaussian() for other numbers.")
 
 
 def check_rows(**matrices: Array | None) -> None:
@@ -233,13 +229,13 @@ def check_flag(name: str, value: Any) -> bool:
     return bool(value)
 
 
-def check_choice(name: str, value: Any, choices: Collection[str]) -> str:
-    """Return `value`; raise if it is not one of `choices`."""
+def check_choice(name: str, value: Any, choices: Collection[str], why: str = "") -> str:
+    """Return `value`; raise if it is not one of `choices`, with the sentence `why` if there is one."""
     if isinstance(value, str) and value in choices:
         return value
     kind = ValueError if isinstance(value, str) else TypeError
     raise kind(
-        f"{name} must be one of {sorted(choices)}, received {name}={value!r}."
+        f"{name} must be one of {sorted(choices)}, received {name}={value!r}.{why}"
         f"{did_you_mean(name_of(value), choices)}"
     )
 

@@ -18,7 +18,6 @@ from tfbnn.engine.basis.libraries import Tensor, keras, tf
 from tfbnn.engine.keras.describing import (
     all_layers,
     inner_layers,
-    innermost_first,
     is_seed,
     recorded_calls,
     stem,
@@ -242,21 +241,13 @@ class KerasNetwork:
         return tf.transpose(call(self.model, values, self.rows(x), self.dtype))
 
     def features(self, values: Values, x: Tensor, kernel: int) -> Tensor:
-        """Compute the inputs [units, n] of the layer with this kernel, which must be called only once."""
-        layer = self.layer_of(kernel)
+        """Compute the inputs [units, n] of the Dense layer with this kernel, which must be called only once."""
+        variable = self.model.variables[kernel]
+        dense = [one for one in inner_layers(self.model) if type(one) is keras.layers.Dense]
+        layer = next(one for one in dense if one.kernel is variable)
         with recorded_calls([layer]) as calls:
             call(self.model, values, self.rows(x), self.dtype)
         return tf.transpose(calls[0].received)
-
-    def layer_of(self, index: int) -> Any:
-        """Return the layer of the model that owns a variable."""
-        variable = self.model.variables[index]
-        around = [
-            layer
-            for layer in inner_layers(self.model)
-            if any(one is variable for one in layer.variables)
-        ]
-        return innermost_first(around)[0]
 
     def rows(self, x: Tensor) -> Tensor:
         """Reshape inputs [D, n] to those of the model [n, *input_shape]."""

@@ -233,7 +233,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
         keras_version=keras.__version__,
         input_shape=shape,
         is_smooth=described.is_smooth,
-        readout=_sampled_readout(trial, network, indices),
+        readout=_sampled_readout(trial, indices),
         no_jacobian=_jacobian_obstacle(model, sampled, network),
         custom=described.custom,
         **trial.facts,
@@ -263,18 +263,14 @@ def _left_out(model: Any) -> tuple[Choice, ...]:
     return (Choice("regularizers", "left out", why),)
 
 
-def _sampled_readout(trial: KerasTrial, network: KerasNetwork, indices: list[int]) -> int | None:
+def _sampled_readout(trial: KerasTrial, indices: list[int]) -> int | None:
     """Return the position of the readout's kernel among the sampled variables, or None.
 
-    The bias must be the next variable.
+    Its bias, the variable after the kernel, must be sampled, too.
     """
-    if trial.readout is None or trial.readout not in indices:
+    if trial.readout is None or not {trial.readout, trial.readout + 1} <= set(indices):
         return None
-    index = indices.index(trial.readout)
-    layer = network.layer_of(trial.readout)
-    following = indices[index + 1 : index + 2]
-    is_next = following and network.model.variables[following[0]] is layer.bias
-    return index if is_next else None
+    return indices.index(trial.readout)
 
 
 def _jacobian_obstacle(

@@ -127,11 +127,12 @@ def _check_stays_as_it_is(network: KerasNetwork, x: Tensor) -> None:
 
 
 def _check_outputs(model: Any, network: KerasNetwork, x: Tensor, given: Tensor) -> None:
-    own = model(tf.cast(x, model.dtype), training=False).numpy()
-    if own.ndim != 2:
+    own = model(tf.cast(x, model.dtype), training=False)
+    if not tf.is_tensor(own) or own.shape.rank != 2:
+        kind = [None, *own.shape[1:]] if tf.is_tensor(own) else f"a {type(own).__name__}"
         raise ValueError(
-            f"keras_model must give numbers [N, K], received {model.name!r}, which gives "
-            f"{[None, *own.shape[1:]]}. End it with Flatten, pooling or Dense."
+            f"keras_model must give numbers [N, K], received {model.name!r}, which gives {kind}. End it "
+            "with Flatten, pooling or Dense."
         )
     tolerance = max(_TOLERANCE[network.dtype], _TOLERANCE[model.dtype])
     if not np.allclose(given, own, rtol=tolerance, atol=tolerance, equal_nan=True):

@@ -78,6 +78,11 @@ class Kernel(ABC):
         # Plain integers, because NumPy integers would change dtypes in the compiled program.
         object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))
 
+    def _check_number(self, name: str, **limits: float) -> None:
+        """Check a setting, unless it is None, and store it as a float, which files can hold."""
+        if (value := getattr(self, name)) is not None:
+            object.__setattr__(self, name, check_number(name, value, **limits))
+
     # Tuning.
 
     @property
@@ -261,18 +266,11 @@ class TunedKernel(Kernel):
     preconditioner: Preconditioner = "auto"
 
     def __post_init__(self) -> None:
-        if self.step_size is not None:
-            check_number("step_size", self.step_size, above=0)
+        self._check_number("step_size", above=0)
         check_flag("adapt_step_size", self.adapt_step_size)
-        if self.target_accept_prob is not None:
-            check_number("target_accept_prob", self.target_accept_prob, above=0, below=1)
-        check_choice("preconditioner", self.preconditioner, get_args(Preconditioner))
-        if self.preconditioner not in self.preconditioners:
-            *others, last = map(repr, self.preconditioners)
-            raise ValueError(
-                f"preconditioner of {type(self).__name__} must be {', '.join(others)} or {last}, received "
-                f"{self.preconditioner!r}: {self.no_whitening}."
-            )
+        self._check_number("target_accept_prob", above=0, below=1)
+        why = f" {type(self).__name__}: {self.no_whitening}." if self.no_whitening else ""
+        check_choice("preconditioner", self.preconditioner, self.preconditioners, why)
 
     @property
     @abstractmethod
@@ -357,7 +355,7 @@ class AdjustableKernel(TunedKernel):
         check_flag("adjusted", self.adjusted)
         if self.bias_tolerance is None:
             return
-        check_number("bias_tolerance", self.bias_tolerance, above=0, below=1)
+        self._check_number("bias_tolerance", above=0, below=1)
         if self.adjusted:
             raise ValueError(
                 f"bias_tolerance is for adjusted=False, received bias_tolerance={self.bias_tolerance:g} "

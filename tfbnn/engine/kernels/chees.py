@@ -5,7 +5,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.adaptation import select
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import TunedKernel
@@ -170,9 +169,8 @@ class ChEESHMC(TunedKernel, name="chees_hmc"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.trajectory_length is not None:
-            check_number("trajectory_length", self.trajectory_length, above=0)
-        elif not self.adapts:
+        self._check_number("trajectory_length", above=0)
+        if self.trajectory_length is None and not self.adapts:
             raise ValueError(
                 "trajectory_length must be given with a step_size that is not adapted, received "
                 f"None with step_size={self.step_size}. Give it, or use adapt_step_size=True."

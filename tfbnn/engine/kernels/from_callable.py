@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
@@ -37,9 +37,6 @@ class WatchedKernel(TransitionKernel):
     """
 
     kernel: Any
-
-    def __post_init__(self) -> None:
-        self.is_calibrated = bool(self.kernel.is_calibrated)
 
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Compute the kernel results at a start [C, P]."""
@@ -88,12 +85,12 @@ class CallableKernel(Kernel):
     """
 
     function: Callable[[LogDensity], TransitionKernel]
-    _is_calibrated: bool = field(init=False, repr=False)
 
     theta_obstacle = "a run must save the settings of its kernel, and a function has none"
     rung_obstacle = "how it uses the density, which changes from rung to rung, is unknown"
     has_memory = True  # the user's kernel may learn something
     gradients_per_transition = 16  # unknown; only serves to estimate the time of a run
+    bias_note = None
 
     def __post_init__(self) -> None:
         try:
@@ -114,18 +111,13 @@ class CallableKernel(Kernel):
                 f"seed, received {type(kernel).__name__} with the arguments "
                 f"{inspect.signature(kernel.one_step)}. Draw its random numbers from the seed."
             )
-        object.__setattr__(self, "_is_calibrated", bool(kernel.is_calibrated))
-
-    @property
-    def bias_note(self) -> str | None:
-        """Warning in every report if the kernel's `is_calibrated` is false, else None."""
-        if self._is_calibrated:
-            return None
-        return (
-            "BIASED draws: the kernel says of itself that it is not calibrated, so the draws follow "
-            "the posterior only up to an error that no diagnostic here sees. Put it inside "
-            "tfp.mcmc.MetropolisHastings, or compare with a run at half the step size."
-        )
+        if not kernel.is_calibrated:
+            note = (
+                "BIASED draws: the kernel says of itself that it is not calibrated, so the draws follow "
+                "the posterior only up to an error that no diagnostic here sees. Put it inside "
+                "tfp.mcmc.MetropolisHastings, or compare with a run at half the step size."
+            )
+            object.__setattr__(self, "bias_note", note)
 
     def build(self, target_log_prob_fn: LogDensity, step_size: Tensor) -> TransitionKernel:
         """Build the user's kernel, wrapped in a WatchedKernel."""

@@ -2,7 +2,6 @@
 
 from dataclasses import dataclass
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import TunedKernel
 from tfbnn.engine.kernels.transition import (
@@ -46,7 +45,7 @@ class HMC(TunedKernel, name="hmc"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_integer("num_leapfrog_steps", minimum=1)
-        check_number("trajectory_jitter", self.trajectory_jitter, minimum=0, below=1)
+        self._check_number("trajectory_jitter", minimum=0, below=1)
 
     @property
     def gradients_per_transition(self) -> int:

@@ -9,7 +9,6 @@ Robnik, De Luca, Silverstein and Seljak 2023, JMLR 24, 311 (arXiv:2212.08549).
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.adaptation import RunningMoments, restart_moments, select
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import AdjustableKernel
@@ -259,10 +258,9 @@ class Microcanonical(AdjustableKernel, name="microcanonical"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.trajectory_length is not None:
-            check_number("trajectory_length", self.trajectory_length, above=0)
+        self._check_number("trajectory_length", above=0)
         self._check_integer("max_leapfrog_steps", minimum=1)
-        check_number("energy_variance", self.energy_variance, above=0)
+        self._check_number("energy_variance", above=0)
         if self.bias_tolerance is not None and self.energy_variance != _ENERGY_VARIANCE:
             raise ValueError(
                 f"bias_tolerance={self.bias_tolerance:g} and energy_variance={self.energy_variance:g} "

@@ -23,7 +23,6 @@ from typing import NamedTuple, Self
 
 import numpy as np
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf
 from tfbnn.engine.kernels.base import Kernel
 from tfbnn.engine.kernels.mala import MALA
@@ -224,10 +223,8 @@ class PowerPosterior(ComposedKernel, name="power_posterior"):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._check_integer("num_temperatures", minimum=2)
-        object.__setattr__(self, "power", check_number("power", self.power, above=0))
-        if self.crowded_at is not None:
-            crowded_at = check_number("crowded_at", self.crowded_at, minimum=0, below=1)
-            object.__setattr__(self, "crowded_at", crowded_at)
+        self._check_number("power", above=0)
+        self._check_number("crowded_at", minimum=0, below=1)
         if self.inner.rung_obstacle is not None:
             raise ValueError(
                 "The inner kernel of PowerPosterior must leave every power posterior exact, received "

@@ -3,7 +3,7 @@
 from dataclasses import KW_ONLY, dataclass
 from typing import Self
 
-from tfbnn.data.validation import check_flag, check_number
+from tfbnn.data.validation import check_flag
 from tfbnn.engine.basis.compile import has_gpu
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.regression import is_conjugate, num_features, readout_of, readout_span
@@ -86,14 +86,12 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 f"{self.inner!r}: {self.inner.theta_obstacle}. Use for example 'hmc' or 'nuts'."
             )
         check_flag("collapse_readout", self.collapse_readout)
-        if self.regulariser is not None:
-            regulariser = check_number("regulariser", self.regulariser, above=0)
-            object.__setattr__(self, "regulariser", regulariser)
-            if self.collapse_readout:
-                raise ValueError(
-                    "collapse_readout=True needs regulariser=None, the likelihood's own noise "
-                    f"variance, received regulariser={regulariser}."
-                )
+        self._check_number("regulariser", above=0)
+        if self.collapse_readout and self.regulariser is not None:
+            raise ValueError(
+                "collapse_readout=True needs regulariser=None, the likelihood's own noise "
+                f"variance, received regulariser={self.regulariser}."
+            )
         if self.keep_readout_factor is not None:
             check_flag("keep_readout_factor", self.keep_readout_factor)
             if not self.collapse_readout:

@@ -6,7 +6,7 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 
-from tfbnn.data.validation import check_choice, check_number
+from tfbnn.data.validation import check_choice
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.density.row_blocks import rows_per_block
 from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
@@ -209,7 +209,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("metric", self.metric, get_args(MetricName))
-        check_number("softabs_alpha", self.softabs_alpha, above=0)
+        self._check_number("softabs_alpha", above=0)
 
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if the model does not have the requested metric."""

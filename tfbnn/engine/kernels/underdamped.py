@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from tfbnn.data.validation import check_number
 from tfbnn.engine.basis.libraries import LogDensity, Results, Tensor, tf, tfp
 from tfbnn.engine.kernels.base import AdjustableKernel
 from tfbnn.engine.kernels.transition import (
@@ -130,8 +129,7 @@ class UnderdampedLangevin(AdjustableKernel, name="underdamped_langevin"):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        share = check_number("persistence", self.persistence, minimum=0, below=1)
-        object.__setattr__(self, "persistence", share)
+        self._check_number("persistence", minimum=0, below=1)
 
     @property
     def accept_targets(self) -> tuple[float, float]:

@@ -54,6 +54,19 @@ class Unbuilt(keras.Model):
         return x
 
 
+class Named(keras.Model):
+    def __init__(self):
+        super().__init__()
+        self.dense = layers.Dense(1)
+        self(np.zeros([1, 2]))
+
+    def call(self, x):
+        return {"y": self.dense(x)}
+
+    def get_config(self):
+        return {}
+
+
 def several(num_inputs, num_outputs):
     row = [keras.Input((2,)) for _ in range(num_inputs)]
     ends = [layers.Dense(1)(layers.Concatenate()([*row, row[0]])) for _ in range(num_outputs)]
@@ -78,6 +91,7 @@ MODELS = {
     "unbuilt": (lambda: Unbuilt(name="new"), "'new', which has no weights yet. Call it once"),
     "two inputs": (lambda: several(2, 1), "with 2 inputs"),
     "two outputs": (lambda: several(1, 2), "with 2 outputs"),
+    "a dict": (lambda: Named(), "gives a dict"),
     "nothing to sample": (with_nothing_to_sample, "nothing to sample"),
     "half precision": (lambda: stack(layers.Dense(2, dtype="mixed_float16")), "'mixed_float16'"),
     "images": (lambda: stack(shape=(4, 3)), r"gives \[None, 4, 1\]. End it with Flatten"),
