@@ -1,7 +1,7 @@
 """Find the columns of a table that are features, targets and noise of a saved model."""
 
 import argparse
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -67,43 +67,6 @@ def coding_of(x: Table, options: FitOptions) -> Coding | None:
         return coding
 
 
-def feature_columns(
-    ensemble: Ensemble, available: Sequence[str], source: str, *, apart: Collection[str] = ()
-) -> list[str]:
-    """Return the names of the feature columns in a table.
-
-    They are the names saved with the model if the table has them. If it has none of them, or the model has
-    no names, all columns are used in order, and their number must be that of the inputs of the model.
-
-    Args:
-        ensemble: Ensemble.
-        available: Names of the columns of the table.
-        source: Name of the table, for messages.
-        apart: Names of columns with another role.
-
-    Raises:
-        ValueError: If columns are missing or there are too many or too few.
-    """
-    names, count = ensemble.column_names, ensemble.num_columns
-    others = [name for name in available if name not in apart]
-    if names is not None and not {*names}.isdisjoint(others):
-        column_indices(names, others, source)
-        return list(names)
-    if len(others) != count:
-        wanted = f" ({', '.join(names)})" if names is not None else ""
-        raise ValueError(
-            f"{source} must have {count} feature columns{wanted}, received {len(others)}: "
-            f"{', '.join(others)}. Keep only the columns the model was fitted with."
-        )
-    if names is not None:
-        warn(
-            f"{source} has none of the model's columns {', '.join(names)}; its columns "
-            f"{', '.join(others)} are taken in this order.",
-            DataWarning,
-        )
-    return others
-
-
 class ModelInputs:
     """Columns of a table that are the inputs of a saved model, known once `pick` was called.
 
@@ -128,8 +91,29 @@ class ModelInputs:
         self.categories: set[str] | None = None if ensemble.coding is None else set()
 
     def pick(self, available: Sequence[str]) -> list[str]:
-        """Return the names of the columns to read out of those available; see `feature_columns`."""
-        self.features = feature_columns(self._ensemble, available, self._source, apart=self._apart)
+        """Return the names of the columns to read out of those available.
+
+        Features have the names saved with the model if the table has them. If it has none of them, or the
+        model has no names, all columns are used in order, and their number must be that of the inputs.
+        """
+        names, count, source = self._ensemble.column_names, self._ensemble.num_columns, self._source
+        self.features = [name for name in available if name not in self._apart]
+        shown = ", ".join(self.features)
+        if names is not None and not {*names}.isdisjoint(self.features):
+            column_indices(names, self.features, source)
+            self.features = list(names)
+        elif len(self.features) != count:
+            wanted = f" ({', '.join(names)})" if names is not None else ""
+            raise ValueError(
+                f"{source} must have {count} feature columns{wanted}, received {len(self.features)}: "
+                f"{shown}. Keep only the columns the model was fitted with."
+            )
+        elif names is not None:
+            warn(
+                f"{source} has none of the model's columns {', '.join(names)}; its columns {shown} are "
+                "taken in this order.",
+                DataWarning,
+            )
         if self.categories is not None:
             columns = zip(self.features, self._columns)
             self.categories.update(name for name, column in columns if column.kind != NUMBERS)

@@ -53,7 +53,8 @@ def run(args: argparse.Namespace) -> int:
     given = fit_arguments(args) | kernel_argument(args)
     asked = FitOptions(**given, column_names={"target_names": targets, "noise_columns": noise})
     folder = given.get("output")
-    check_output(args.model_file, MODEL, [args.data, args.validation, folder])
+    read = [args.data, args.validation, getattr(args, "initial_state", None), folder]
+    check_output(args.model_file, MODEL, read)
     if str(folder or "").rstrip("/").endswith((".h5.run", ".hdf5.run")):
         raise ValueError(
             f"--output {folder} is a name that tfbnn fit reserves for temporary run folders. Leave it "

@@ -4,7 +4,10 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from tfbnn.data.frames import column_names
+from tfbnn.system.arrays import Array
 
 
 class BadRowError(ValueError):
@@ -37,6 +40,12 @@ class BadRowError(ValueError):
         name = f" ({self.name!r})" if self.name is not None else ""
         column = f", column {self.column}{name}" if self.column is not None else ""
         return f"{self._found} in row {self.row}{line}{column}. {self._advice}"
+
+
+def refuse_entries(bad: Array, values: Array, argument: str, found: str, advice: str) -> None:
+    """Raise BadRowError for the first entry of values [N, K] that is bad; `found` has a {} for it."""
+    for row, column in np.argwhere(bad)[:1].tolist():
+        raise BadRowError(argument, found.format(values[row, column]), advice, row, column)
 
 
 @contextlib.contextmanager

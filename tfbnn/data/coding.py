@@ -239,11 +239,8 @@ class Coding:
     @property
     def spans(self) -> Iterator[tuple[Column, slice]]:
         """The columns, each with the slice of its inputs."""
-        start = 0
-        for column in self.columns:
-            inputs = slice(start, start + len(column.input_names))
-            start = inputs.stop
-            yield column, inputs
+        ends = np.cumsum([len(column.input_names) for column in self.columns]).tolist()
+        return zip(self.columns, map(slice, [0, *ends], ends))
 
     @property
     def coded(self) -> tuple[Column, ...]:

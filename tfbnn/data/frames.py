@@ -140,9 +140,7 @@ def in_order_of(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
     """Return the columns of a frame in the order of these names if it has just these, else the value."""
     value = plain_frame(value, what)
     names = column_names(value)
-    if names is None or expected is None or sorted(names) != sorted(expected):
-        return value
-    return select_columns(value, expected, what)
+    return value if names is None else select_columns(value, _in_order(names, expected), what)
 
 
 def targets_in_order(

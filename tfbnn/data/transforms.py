@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError
+from tfbnn.data.bad_rows import refuse_entries
 from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
 from tfbnn.system.arrays import Array, by_rows
@@ -111,12 +111,10 @@ class Log10(Transform):
         return op("Pow", 10.0, t)
 
     def check_domain(self, values: Array, argument: str) -> None:
-        bad = np.argwhere(values <= 0)
-        if len(bad):
-            row, column = map(int, bad[0])
-            found = f"{argument} must be positive for the transform 'log10', received {len(bad)} "
-            found += f"values <= 0, the first ({values[row, column]})"
-            raise BadRowError(argument, found, "Drop these rows or leave 'log10' out.", row, column)
+        bad = values <= 0
+        found = f"{argument} must be positive for the transform 'log10', received {bad.sum()} "
+        found += "values <= 0, the first ({})"
+        refuse_entries(bad, values, argument, found, "Drop these rows or leave 'log10' out.")
 
 
 @dataclass(frozen=True)

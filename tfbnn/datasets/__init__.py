@@ -2,16 +2,10 @@
 
 from typing import Any
 
-from tfbnn.datasets.neutralino import TEST, TRAIN, VALIDATION, Dataset, neutralino_pairs
+from tfbnn.datasets.neutralino import Dataset, neutralino_pairs
 from tfbnn.spec.habits import absent
 
-__all__ = [
-    "TEST",
-    "TRAIN",
-    "VALIDATION",
-    "Dataset",
-    "neutralino_pairs",
-]
+__all__ = ["Dataset", "neutralino_pairs"]
 
 
 def __getattr__(name: str) -> Any:

@@ -30,8 +30,6 @@ import numpy as np
 from tfbnn.datasets._pair_production import COS2_W, SIN2_W, Z_MASS_GEV, pair_cross_section_fb
 from tfbnn.system.arrays import Array
 
-TRAIN, VALIDATION, TEST = 0, 1, 2
-
 FEATURE_NAMES, TARGET_NAME = ("m_chi10_GeV", "N11", "N12", "N13", "N14"), "lo_xsec_fb"
 
 MASS_RANGE_GEV = (50.0, 1000.0)
@@ -63,28 +61,27 @@ class Dataset:
     y: Array
     feature_names: tuple[str, ...]
     target_name: str
-    split: Array
 
     @property
     def train(self) -> tuple[Array, Array]:
         """Training rows as ``(x, y)`` with shapes [n, D] and [n]."""
-        return self._part(TRAIN)
+        return self._part(0.0, _SHARES[0])
 
     @property
     def validation(self) -> tuple[Array, Array]:
         """Validation rows as ``(x, y)`` with shapes [n, D] and [n]."""
-        return self._part(VALIDATION)
+        return self._part(*_SHARES)
 
     @property
     def test(self) -> tuple[Array, Array]:
         """Test rows as ``(x, y)`` with shapes [n, D] and [n]."""
-        return self._part(TEST)
+        return self._part(_SHARES[1], 1.0)
 
     def __len__(self) -> int:
         return len(self.x)
 
-    def _part(self, code: int) -> tuple[Array, Array]:
-        rows = self.split == code
+    def _part(self, begin: float, end: float) -> tuple[Array, Array]:
+        rows = slice(round(begin * len(self)), round(end * len(self)))
         return self.x[rows], self.y[rows]
 
 
@@ -115,9 +112,7 @@ def neutralino_pairs(num_rows: int = 2000, seed: int = 0) -> Dataset:
     num_rows = int(num_rows)
     mass, mixing = sample_lightest(num_rows, np.random.default_rng(seed))
     x, y = np.column_stack([mass, mixing]), pair_cross_section_fb(mass, mixing)
-    ends = np.rint(np.multiply([0.0, *_SHARES], num_rows)).astype(int)
-    split = np.repeat([TRAIN, VALIDATION, TEST], np.diff([*ends, num_rows]))
-    return Dataset(x, y, FEATURE_NAMES, TARGET_NAME, split)
+    return Dataset(x, y, FEATURE_NAMES, TARGET_NAME)
 
 
 def sample_lightest(num_rows: int, generator: np.random.Generator) -> tuple[Array, Array]:

@@ -224,17 +224,13 @@ class CrossSectionPredictor:
         """
         if not isinstance(parameters, dict):
             raise TypeError(f"parameters must be a dict, received {type(parameters).__name__}.")
-        places = self.places
-        source = columns_of(parameters, places)
-        unknown = [name for name in parameters if name not in {*source.values(), "energy"}]
-        if unknown:
+        source = columns_of(parameters, {"energy": ("energy",), **self.places})
+        if unknown := [name for name in parameters if name not in source.values()]:
             raise ValueError(
-                f"No process has the input {', '.join(map(repr, unknown))}. Known: "
-                f"{', '.join(['energy', *places])}."
+                f"No process has the input {', '.join(map(repr, unknown))}. Known: {', '.join(source)}."
             )
-        values = {name: check_number(name, value) for name, value in parameters.items()}
-        of_names = {name: values[column] for name, column in source.items() if column in values}
-        values = of_names | {name: values[name] for name in ("energy",) if name in values}
+        given = {name: column for name, column in source.items() if column in parameters}
+        values = {name: check_number(column, parameters[column]) for name, column in given.items()}
         if check_flag("keep", keep):
             self._warn_of_mixed_rows(values)
         else:

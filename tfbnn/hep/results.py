@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.table import column_indices
 from tfbnn.data.tables import read_table
 from tfbnn.hep.slha import SPECTRUM_ENDINGS, number_of, read_rows
 from tfbnn.system.words import did_you_mean
@@ -65,14 +66,13 @@ def read_results(given: Mapping[str, Any], folder: str) -> Results:
         raise TypeError(f"columns of [results] must be names, received {columns!r:.100}.")
     if (file is None) == (block is None) or (file is None and not columns):
         raise ValueError("[results] must have a file, or a block and the columns of its rows.")
-    if twice := [name for name, count in Counter(columns).items() if count > 1]:
-        raise ValueError(f"columns of [results] have {twice[0]!r} twice. Name each once.")
+    column_indices(columns, columns, "[results]")
     if file is None:
         return Results(tuple(columns), block=str(block).upper())
     path = os.path.join(folder, file)
     names, rows = _read_lines(path, columns) if columns else _read_with_header(path)
     if spectrum is not None:
-        check_column(spectrum, names)
+        column_indices([spectrum], names, "[results]")
     return Results(tuple(names), path, rows, spectrum=spectrum)
 
 
@@ -101,15 +101,6 @@ def _read_lines(path: str, columns: Sequence[str]) -> tuple[Sequence[str], list[
             )
         rows.append(dict(zip(columns, words)))
     return columns, rows
-
-
-def check_column(name: str, columns: Sequence[str]) -> None:
-    """Check that the results have a column of this name."""
-    if name not in columns:
-        raise ValueError(
-            f"The results have no column {name!r}.{did_you_mean(name, columns)} They have "
-            f"{', '.join(columns)}."
-        )
 
 
 # Function of the number, the name and the text of a spectrum; returns its rows for each process.

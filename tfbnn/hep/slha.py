@@ -2,6 +2,7 @@
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -110,13 +111,12 @@ def spectra_in(text: str) -> list[str]:
     headers = list(_HEADERS.finditer(text))
     blocks = [header["name"].upper() for header in headers]
     starts = [header.start() for header, name in zip(headers, blocks) if name == blocks[0]][1:]
-    ends = [*starts, len(text)]
+    ends = [0, *starts, len(text)]
     masses = [header.start() for header, name in zip(headers, blocks) if name == "MASS"]
-    pieces = []
-    for begin, end in zip([0, *starts], ends):
-        pieces.append(text[begin:end])
-        count = sum(begin <= mass < end for mass in masses)
-        if count != 1 and (count or not _has_failed(pieces[-1])):
+    counts = np.diff(np.searchsorted(masses, ends))
+    pieces = [text[begin:end] for begin, end in pairwise(ends)]
+    for count, piece in zip(counts, pieces):
+        if count != 1 and (count or not _has_failed(piece)):
             return [text]
     return pieces
 

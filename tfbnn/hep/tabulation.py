@@ -1,26 +1,18 @@
 """Tables for fits, made from SLHA spectra and the results of cross-section calculations."""
 
 import re
-import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from tfbnn.exceptions import DataWarning
+from tfbnn.data.table import column_indices
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import Input, features_among, input_text, input_values, places_of, unit_of
-from tfbnn.hep.results import (
-    Results,
-    Row,
-    check_column,
-    check_matches,
-    chosen_rows,
-    rows_of_block,
-    rows_of_file,
-)
+from tfbnn.hep.results import Results, Row, check_matches, chosen_rows, rows_of_block, rows_of_file
 from tfbnn.hep.slha import Place, number_of, place_text, read_places, read_rows
 from tfbnn.system.arrays import Array
 
@@ -60,8 +52,8 @@ class Tabulation:
             raise TypeError(
                 f"rows must be a table of columns with a number or word each, received {self.rows!r:.100}."
             )
-        for name in (*self.rows, *(name for name in self._used if name not in self.inputs)):
-            check_column(name, self.columns)
+        names = [*self.rows, *(name for name in self._used if name not in self.inputs)]
+        column_indices(names, self.columns, "[results]")
         count = Counter([SPECTRUM, *self.features, *self.targets])
         if twice := [name for name, number in count.items() if number > 1]:
             raise ValueError(f"Two columns of the table would be {twice[0]!r}. Rename the input.")
@@ -76,13 +68,13 @@ class Tabulation:
         """Names of the inputs that are columns of the table."""
         return features_among(self.inputs, self.targets.values())
 
-    @property
+    @cached_property
     def results(self) -> dict[str, bool]:
         """Result columns that the targets use, dict name -> whether the cross section uses it."""
         first = next(iter(self.targets.values()))
         return {name: name in first.names for name in self._used if name in self.columns}
 
-    @property
+    @cached_property
     def places(self) -> dict[str, Place]:
         """SLHA places to read from a spectrum, by name; result columns take precedence."""
         items = [*self.inputs.items(), *self.targets.items()]
@@ -124,8 +116,7 @@ def tabulate(
     rows_of = (
         rows_of_block(results, wanted) if results.file is None else rows_of_file(results, chosen)
     )
-    places_of_each, needed_of_each = zip(*((one.places, one.results) for one in tabulations))
-    places = {name: place for some in places_of_each for name, place in some.items()}
+    places = {name: place for one in tabulations for name, place in one.places.items()}
     found: list[dict[str, _Point]] = [{} for _ in tabulations]
     left_out: list[Counter[str]] = [Counter() for _ in tabulations]
     names: list[str] = []
@@ -138,28 +129,22 @@ def tabulate(
             together: dict[str, float] | None = read_places(text, places)
         except ValueError:  # an entry is missing for some process, or for all
             together = None
-        each = zip(places_of_each, needed_of_each, rows, found, left_out)
-        for own, needed, mine, points, reasons in each:
+        for one, mine, points, reasons in zip(tabulations, rows, found, left_out):
             try:
-                with warnings.catch_warnings():
-                    # The first reading has repeated the warnings of the spectrum program.
-                    warnings.simplefilter("ignore", DataWarning)
-                    parameters = read_places(text, own) if together is None else together
-                points[name] = parameters, _result_of(mine, needed)
+                parameters = read_places(text, one.places) if together is None else together
+                points[name] = parameters, _result_of(mine, one.results)
             except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1
     if results.file is not None:
         check_matches(results, chosen, names)
     tables: list[Tabulated] = []
     of_places: dict[Place, Array] = {}
-    for one, own, needed, points, reasons in zip(
-        tabulations, places_of_each, needed_of_each, found, left_out
-    ):
+    for one, points, reasons in zip(tabulations, found, left_out):
         pairs = points.values()
-        values = {name: np.array([parameters[name] for parameters, _ in pairs]) for name in own}
-        values |= {name: np.array([result[name] for _, result in pairs]) for name in needed}
+        values = {name: np.array([place[name] for place, _ in pairs]) for name in one.places}
+        values |= {name: np.array([result[name] for _, result in pairs]) for name in one.results}
         tables.append(_tabulated(one, list(points), values, reasons))
-        of_places |= {place: values[name] for name, place in own.items()}
+        of_places |= {place: values[name] for name, place in one.places.items()}
     notes = [*_conventions(of_places), *_signed_features(tabulations)]
     if num_complex:
         notes.append(

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, positions_named
+from tfbnn.data.bad_rows import positions_named, refuse_entries
 from tfbnn.data.coding import Coding, as_inputs
 from tfbnn.data.frames import (
     column_names,
@@ -360,12 +360,10 @@ def check_network_inputs(spec: NetworkSpec, name: str, x: Array) -> None:
     most = spec.network.num_words
     if most is None:
         return
-    bad = np.argwhere((x != np.floor(x)) | (x < 0) | (x >= most))
-    if len(bad):
-        row, column = map(int, bad[0])
-        found = f"{name} must number words from 0 to {most - 1}, received {x[row, column]:g}; first"
-        advice = "Number words as in the fit, or give the Embedding a larger input_dim before it."
-        raise BadRowError(name, found, advice, row, column)
+    bad = (x != np.floor(x)) | (x < 0) | (x >= most)
+    found = f"{name} must number words from 0 to {most - 1}, received {{:g}}; first"
+    advice = "Number words as in the fit, or give the Embedding a larger input_dim before it."
+    refuse_entries(bad, x, name, found, advice)
 
 
 def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
@@ -384,15 +382,12 @@ def check_range(spec: NetworkSpec, name: str, values: Array | None) -> None:
         too_small = (size < least) & ((values != 0) | is_noise)
         return too_small | ~(size <= limits.max)
 
-    bad = by_rows(are_bad, values)
-    if bad.any():
-        row, column = map(int, np.argwhere(bad)[0])
-        found = (
-            f"{name} does not fit into {spec.dtype} after its transform: received "
-            f"{values[row, column]:.4g}, its sizes are {least:.2g} to {limits.max:.2g}; first"
-        )
-        advice = "Standardise it, rescale it or use dtype='float64'."
-        raise BadRowError(name, found, advice, row, column)
+    found = (
+        f"{name} does not fit into {spec.dtype} after its transform: received {{:.4g}}, its sizes "
+        f"are {least:.2g} to {limits.max:.2g}; first"
+    )
+    advice = "Standardise it, rescale it or use dtype='float64'."
+    refuse_entries(by_rows(are_bad, values), values, name, found, advice)
 
 
 # With more rows, only the smallest digests are kept. They represent the share of rows with digests

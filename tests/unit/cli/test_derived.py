@@ -97,6 +97,7 @@ def test_export_to_a_savedmodel(run, folder, monkeypatch):
         ("stack named.h5 new.csv -o new.csv", "would overwrite"),
         ("stack named.h5 -o out.h5", "VALIDATION"),
         ("export named.h5 -o named.h5", "would overwrite"),
+        ("fit points.csv --target b --initial-state named.h5 -o named.h5", "would overwrite"),
         ("export named.h5 -o named.tflite", "an ONNX file"),
         ("export named.h5 -o rows.csv/saved", "is a file"),
     ],

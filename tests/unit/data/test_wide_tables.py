@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfbnn.cli.columns import feature_columns
+from tfbnn.cli.columns import ModelInputs
 from tfbnn.data.csv_tables import CsvRows
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.table import Table, column_indices
@@ -37,7 +37,9 @@ def test_finding_columns(names):
 
 def test_finding_the_features_of_a_model(names, synthetic_ensemble):
     ensemble = synthetic_ensemble((NUM_COLUMNS, 1), feature_names=names())
-    assert feature_columns(ensemble, names(), "t.csv", apart=["y"]) == [*names()]
+    inputs = ModelInputs(ensemble, "t.csv", ["y"])
+    inputs.pick(names())
+    assert inputs.features == [*names()]
     assert Name.compared <= 5 * NUM_COLUMNS  # one for the list that is compared here
 
 

@@ -214,8 +214,8 @@ def test_points_outside_the_training_inputs_are_named(run, folder):
     for number in range(7):
         (folder / "far" / f"{number}.slha").write_text(SPECTRUM.replace("-2.5 ", f"{number}e3 "))
     err = run("slha eval gauginos far")[2]
-    assert "trust is -1, outside the training inputs, at 6 points: far/1.slha, " in err
-    assert "far/5.slha and 1 more." in err
+    assert "trust is -1, outside the training inputs, at 6 points: 'far/1.slha', " in err
+    assert "'far/6.slha'. Do not rely" in err
     assert "trust is -1" not in run("slha eval gauginos far/0.slha --process 1000022,1000023")[2]
 
 
@@ -304,7 +304,7 @@ def test_a_folder_tells_what_it_holds(run):
     assert (code, err) == (0, "")
     first, second = out.split("\n\n")
     assert first.startswith("1000022 1000023 at 13000 GeV, fitted in fb\n")
-    ranges = "m (MASS 1000022, -0.325 to 3.822 GeV), n11 (NMIX 1 1, "
+    ranges = "m = MASS 1000022, -0.325 to 3.822 GeV\n               n11 = NMIX 1 1, "
     for words in (ranges, "scale: -30 % +30 %", "qcd_order 1", "10.1000"):
         assert words in first
     assert "of the function alone" in second and "fitted in pb" in second

@@ -187,7 +187,7 @@ def test_a_warning_of_a_spectrum_is_told_once(run, folder):
     with open(folder / "spectra" / "p9.slha", "w") as file:
         file.write(SPECTRUM.format(code=1, mass=7, n12=0.8, xsec=3).replace("1000022  7", "7  7"))
     _, _, err = run("slha table spectra d.toml -o tables")
-    assert "5 times: The spectrum program warns" in err
+    assert err.count("The spectrum program warns") == 1
 
 
 @pytest.mark.parametrize(
@@ -196,7 +196,7 @@ def test_a_warning_of_a_spectrum_is_told_once(run, folder):
         (FIRST, "[results] is missing"),
         ('[results]\nblock = "A"\n' + FIRST, "must have a file, or a block"),
         (BLOCK + 'fil = "x"\n' + FIRST, "unknown key 'fil'. Did you mean 'file'"),
-        (BLOCK.replace("pdf", "xsec") + FIRST, "'xsec' twice"),
+        (BLOCK.replace("pdf", "xsec") + FIRST, "[results] has 2 columns xsec"),
         (BLOCK + FIRST + "errors = 3\n", "errors must be a table"),
         (BLOCK + FIRST + 'errors = {pdf = {relative = ["xsec"]}}\n', "one expression or two"),
         (BLOCK + FIRST.replace('"xsec"', "3"), "must be text"),
@@ -207,8 +207,11 @@ def test_a_warning_of_a_spectrum_is_told_once(run, folder):
         (BLOCK + FIRST.replace("bino", "spectrum"), "Two columns of the table would be 'spectrum'"),
         (BLOCK + FIRST + FIRST, "There are two processes"),
         (BLOCK + FIRST + SECOND.replace("MASS 1000022", "MASS 3"), "The input 'm'"),
-        (BLOCK + FIRST.replace('"xsec"', '"xsex"'), "no column 'xsex'. Did you mean 'xsec'"),
-        (BLOCK + FIRST + "rows = {pid3 = 1}\n", "no column 'pid3'"),
+        (
+            BLOCK + FIRST.replace('"xsec"', '"xsex"'),
+            "no column xsex; its columns are pid1, pid2, xsec, pdf. Did you mean 'xsec'",
+        ),
+        (BLOCK + FIRST + "rows = {pid3 = 1}\n", "no column pid3"),
         (BLOCK + FIRST + "rows = {pid1 = 5}\n", "No spectrum is left"),
         (
             BLOCK + FIRST + "rows = {pid1 = [5]}\n",
