@@ -96,7 +96,8 @@ class ModelInputs:
         Features have the names saved with the model if the table has them. If it has none of them, or the
         model has no names, all columns are used in order, and their number must be that of the inputs.
         """
-        names, count, source = self._ensemble.column_names, self._ensemble.num_columns, self._source
+        names, source = self._ensemble.known.column_names, self._source
+        count = len(self._ensemble.columns)
         self.features = [name for name in available if name not in self._apart]
         shown = ", ".join(self.features)
         if names is not None and not {*names}.isdisjoint(self.features):
@@ -129,7 +130,7 @@ class ModelInputs:
 
         They are a Table, so that messages can name the lines of the file.
         """
-        x, names = table.select(self.features), self._ensemble.column_names
+        x, names = table.select(self.features), self._ensemble.known.column_names
         return x if names is None else x.renamed(names)
 
 

@@ -202,7 +202,8 @@ def _pieces(
 
     A piece is (inputs of some rows, all columns read of these rows).
     """
-    others = [name for name in labels if name not in {*(ensemble.column_names or ()), *numbers}]
+    known = {*(ensemble.known.column_names or ()), *numbers}
+    others = [name for name in labels if name not in known]
     inputs = ModelInputs(ensemble, path, [*numbers, *others])
 
     def split(table: Table) -> tuple[Table, Table]:

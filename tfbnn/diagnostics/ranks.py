@@ -96,10 +96,7 @@ def _tie_bounds_sum(ordered: Array) -> Array:
     step = ordered[..., 1:] != ordered[..., :-1]
     if step.all():  # no ties, the usual case for continuous draws
         return np.broadcast_to(2 * position, ordered.shape)
-    first = np.zeros(ordered.shape, dtype=np.intp)
-    first[..., 1:] = np.where(step, position[1:], 0)
-    last = np.full(ordered.shape, position[-1])
-    last[..., :-1] = np.where(step, position[:-1], position[-1])
-    first = np.maximum.accumulate(first, axis=-1)
-    last = np.minimum.accumulate(last[..., ::-1], axis=-1)[..., ::-1]
-    return first + last
+    edges = np.pad(step, [(0, 0)] * (step.ndim - 1) + [(1, 1)], constant_values=True)
+    first = np.maximum.accumulate(np.where(edges[..., :-1], position, 0), axis=-1)
+    last = np.where(edges[..., 1:], position, position[-1])[..., ::-1]
+    return first + np.minimum.accumulate(last, axis=-1)[..., ::-1]

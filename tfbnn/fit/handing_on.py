@@ -6,12 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from tfbnn.posterior.checks import (
-    checked_rows,
-    given_together,
-    require_rows_of_fit,
-    rows_of_the_fit,
-)
+from tfbnn.posterior.checks import rows_given_or_fitted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.sampled_model import SampledModel
 from tfbnn.spec.choices import is_auto
@@ -166,13 +161,9 @@ class FromPosterior:
         require_weights(ensemble.spec, "FromPosterior")
         ensemble.require_networks("FromPosterior")
         _require_curvature(ensemble.spec)
-        is_given = given_together("FromPosterior", x, y)
         known = known_of_rows(ensemble.spec, noise_scale, offset)
-        if is_given:
-            rows, _ = checked_rows(ensemble, x, y, known, "FromPosterior")
-            require_rows_of_fit(ensemble, rows, "FromPosterior")
-        else:
-            rows = rows_of_the_fit(model._training_rows, known, "FromPosterior", "x and y")
+        fitted = model._training_rows
+        rows = rows_given_or_fitted(ensemble, fitted, x, y, known, "FromPosterior")
         from tfbnn.fit.condensing import condense
 
         digests = ensemble.row_digests

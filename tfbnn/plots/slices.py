@@ -91,7 +91,7 @@ def plot_slices(
                 named.setdefault(label, handle)
         title = fill(f"other inputs {pieces[0].line.held}", 40 * num_columns)
         look: Any = {"loc": "outside upper left", "ncols": 2 * num_columns, "fontsize": "small"}
-        look["title"] = title if model.posterior.num_columns > 1 else None
+        look["title"] = title if len(model.posterior.columns) > 1 else None
         figure.legend(named.values(), named.keys(), **look, alignment="left")
     return figure
 

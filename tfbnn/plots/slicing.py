@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tfbnn.data.coding import NUMBERS, Column
 from tfbnn.data.training_inputs import OUTSIDE, trust_levels
 from tfbnn.plots.canvas import plain
-from tfbnn.posterior.checks import checked_inputs, checked_rows
+from tfbnn.posterior.checks import checked_inputs, checked_rows, given_together
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.relevance import relevance_of, scales_of_inputs
 from tfbnn.posterior.sampled_model import SampledModel
@@ -109,6 +109,8 @@ def find_slices(
             f"plot_slices goes along inputs that vary. {reason} Look at plot_truth instead."
         )
     points = None
+    if y is not None:
+        given_together("plot_slices", x, y)
     if x is None or y is None:
         seen = checked_inputs(ensemble, ensemble.x_reference if x is None else x)
     else:
@@ -139,19 +141,12 @@ def why_no_slices(ensemble: Ensemble) -> str | None:
     return None
 
 
-def _columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
-    """Return the columns of the user's table, each with the slice of its inputs."""
-    if ensemble.coding is not None:
-        return list(ensemble.coding.spans)
-    return [(Column(name), slice(i, i + 1)) for i, name in enumerate(ensemble.input_names)]
-
-
 def _varying_columns(ensemble: Ensemble) -> list[tuple[Column, slice]]:
     """Return the columns that vary, of numbers not only by missing values."""
     varies = ensemble.training_inputs.high > ensemble.training_inputs.low
     return [
         (column, span)
-        for column, span in _columns(ensemble)
+        for column, span in ensemble.columns
         if (varies[span.start] if column.kind == NUMBERS else varies[span].any())
     ]
 
@@ -180,7 +175,7 @@ def _find_centre(ensemble: Ensemble, seen: Array) -> tuple[Array, Array, dict[st
     median = np.median(seen, axis=0)
     x, rows = ensemble.x_pipeline.inverse(median[None])[0], ensemble.x_pipeline.inverse(seen)
     counts = {}
-    for column, span in _columns(ensemble):
+    for column, span in ensemble.columns:
         if column.kind != NUMBERS:
             codes = column.codes
             # An array without names may hold any numbers, so each row counts for the nearest value.

@@ -106,8 +106,7 @@ class Posterior(Ensemble):
         from tfbnn.posterior.stacking import weighting_note
 
         self.require_networks("to_arviz")
-        for module in ("arviz", "xarray"):
-            required(module, *_NEED)  # before anything is computed
+        required("arviz", *_NEED)  # before anything is computed
         if self.num_draws == 0:
             raise NotFittedError("There are no draws to hand over to ArviZ.")
         seed = check_integer("seed", seed, minimum=0)

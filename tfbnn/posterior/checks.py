@@ -46,7 +46,7 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
 
 def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     """Return checked inputs [N, D] in original units, columns of text coded, and transformed."""
-    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.column_names, "x"))
+    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.known.column_names, "x"))
     with positions_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
         with positions_named(names=inputs.names):
@@ -77,7 +77,7 @@ def checked_rows(
     Raises:
         TypeError, ValueError: If the ensemble cannot take them.
     """
-    x = select_columns(x, ensemble.column_names, f"{name}x")
+    x = select_columns(x, ensemble.known.column_names, f"{name}x")
     rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, ensemble.known)
     require_noise(ensemble, rows.noise, what)
     with positions_named(x):
@@ -106,14 +106,26 @@ def require_noise(ensemble: Ensemble, noise: Array | None, what: str) -> None:
         )
 
 
-def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
-    """Refuse another number of rows than in the fit, and warn if the rows differ.
+def rows_given_or_fitted(
+    ensemble: Ensemble, fitted: Rows | None, x: Any, y: Any, noise_scale: Any, what: str
+) -> Rows:
+    """Return the rows of the fit that a user passes again, or those of a fit in this process.
 
     Args:
         ensemble: Ensemble.
-        rows: Rows.
+        fitted: Training rows that the model has, or None.
+        x, y, noise_scale: Arguments of the caller, all None for the rows of the fit.
         what: Name of the caller, for messages.
+
+    Raises:
+        ValueError: For another number of rows than in the fit.
+
+    Warns:
+        UserWarning: If the rows differ from those of the fit.
     """
+    if not given_together(what, x, y):
+        return rows_of_the_fit(fitted, noise_scale, what, "x and y")
+    rows, _ = checked_rows(ensemble, x, y, noise_scale, what)
     origin = ensemble.provenance
     if origin.num_training_rows is not None and origin.num_training_rows != len(rows.x):
         raise ValueError(
@@ -123,6 +135,7 @@ def require_rows_of_fit(ensemble: Ensemble, rows: Rows, what: str) -> None:
         warn(
             f"{what} needs the rows of the fit in their order, received others: the density will differ."
         )
+    return rows
 
 
 def rows_of_the_fit(rows: Rows | None, noise_scale: Any, what: str, names: str) -> Rows:

@@ -10,23 +10,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import cached_property
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.data.labels import as_labels, class_numbers, label_array
-from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
 from tfbnn.posterior.averages import crps
-from tfbnn.posterior.calibration.calibration import Calibrated, Calibration
-from tfbnn.posterior.calibration.misfit_features import scale_factors
+from tfbnn.posterior.calibration.calibration import Calibrated
+from tfbnn.posterior.calibration.misfit_features import calibrated_at
+from tfbnn.posterior.calibration.score_distribution import ScoreDistribution
 from tfbnn.posterior.checks import check_bytes
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.mixture import LEVELS, Mixture, uniform
-from tfbnn.posterior.prediction import Summary, predict, row_tiles, scale_at
+from tfbnn.posterior.prediction import Summary, mixture_of, predict, row_tiles
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.habits import ExplainsAttributes
 from tfbnn.spec.infinite_spec import InfiniteSpec
@@ -67,44 +67,37 @@ class RowsDistribution(NamedTuple):
 
     def cdf(self, t: Array) -> Array:
         """Compute the probability of at most t [n, K]."""
-        return self._either(lambda mixture: mixture.cdf(t[self.kept]), lambda one: one.cdf(t))
+        return self._either(lambda one, rows: one.cdf(t[rows]))
 
     def log_density(self, t: Array) -> Array:
         """Compute the log density of each target at t [n, K]."""
-        return self._either(
-            lambda mixture: mixture.log_density(t[self.kept]), lambda one: one.log_density(t)
-        )
+        return self._either(lambda one, rows: one.log_density(t[rows]))
 
     def quantiles(self, levels: Sequence[float]) -> Array:
         """Compute the quantiles t [Q, n, K] at probabilities `levels`."""
-        return self._either(
-            lambda mixture: mixture.quantiles(levels), lambda one: one.quantiles(levels)
-        )
+        return self._either(lambda one, _: one.quantiles(levels))
 
     def crps(self, y: Array, inverse: Callable[[Array], Array]) -> Array:
         """Compute the continuous ranked probability score of y [n, K], in the units of `inverse`."""
 
-        def plain(mixture: Mixture) -> Array:
-            points, weights = mixture.points()
-            return crps(inverse(points), weights, y[self.kept])
+        def score(one: Any, rows: Any) -> Array:
+            points, weights = one.points()
+            return crps(inverse(points), weights, y[rows])
 
-        def calibrated(one: Calibrated) -> Array:
-            points = inverse(one.points())
-            return crps(points, np.full(len(points), 1.0 / len(points)), y)
+        return self._either(score)
 
-        return self._either(plain, calibrated)
+    def _either(self, function: Callable[[Any, Any], Array]) -> Array:
+        """Return calibrated values [..., n, K], and those of the mixture where it is kept.
 
-    def _either(
-        self, plain: Callable[[Mixture], Array], calibrated: Callable[[Calibrated], Array]
-    ) -> Array:
-        """Return calibrated values [..., n, K], and those of the mixture where it is kept."""
+        The function takes one of the two distributions, and the rows that it is of.
+        """
         one, mixture, kept = self.calibrated, self.mixture, self.kept
         if one is None:
-            return plain(cast(Mixture, mixture))
-        found = calibrated(one)
+            return function(mixture, kept)
+        found = function(one, slice(None))
         if mixture is not None:
-            values = np.where(one.is_left[kept], plain(mixture), found[..., kept, :])
-            found[..., kept, :] = values
+            plain = function(mixture, kept)
+            found[..., kept, :] = np.where(one.is_left[kept], plain, found[..., kept, :])
         return found
 
 
@@ -163,30 +156,23 @@ class PredictiveDistribution(ExplainsAttributes):
         self._check_size(len(indices))
         ensemble, x, row_noise = self._ensemble, self._x[indices], self._row_noise
         forward = forward_pass(ensemble, len(x))
-        likelihood = ensemble.spec.regression_likelihood
         location = np.empty((ensemble.num_draws, len(x), self._shape[1]))
         scale = np.empty_like(location) if self._has_noise else None
 
         def fill(rows: slice) -> None:
-            outputs = forward(x[rows]).swapaxes(1, 2).astype(np.float64)
             noise = None if row_noise is None else row_noise[indices[rows]]
-            location[:, rows] = likelihood.location(outputs, noise)
-            if scale is None:
-                return
-            if self._wanted.include_noise:
-                scale[:, rows] = scale_at(ensemble, outputs, location[:, rows], noise)
-            else:
-                scale[:, rows] = likelihood.spread(outputs)
+            part = mixture_of(ensemble, forward(x[rows]), noise, self._wanted.include_noise)
+            location[:, rows] = part.location
+            if scale is not None:
+                scale[:, rows] = part.scale
 
         on_all_cores(fill, row_tiles(ensemble, len(x)))
         return Mixture.of(ensemble, location, scale)
 
     def _calibrate(self) -> Calibrated:
         ensemble, x = self._fitted, self._x
-        calibration = cast(Calibration, ensemble.calibration)
-        summary = predict(ensemble, x, Summary(True, space="transformed"), self._row_noise)
-        trust, factors = trust_levels(ensemble.training_inputs, x), scale_factors(ensemble, x)
-        return calibration.of(summary.mean, summary.stddev, trust, factors)
+        mean, stddev = predict(ensemble, x, Summary(True, space="transformed"), self._row_noise)
+        return calibrated_at(ensemble, x, mean, stddev)
 
     def __repr__(self) -> str:
         num_rows, num_targets = self._shape
@@ -305,7 +291,9 @@ class PredictiveDistribution(ExplainsAttributes):
         if one is not None:
             levels = self._ranks(t) if joint else uniform(generator, t.shape)
             groups = np.broadcast_to(one.groups, t.shape).reshape(-1, self._shape[1])
-            scores = one.calibration.score_at(levels.reshape(groups.shape), groups)
+            scores = one.calibration.each(
+                ScoreDistribution.quantile, levels.reshape(groups.shape), groups
+            )
             t = np.where(one.is_left, t, one.centre + one.spread * scores.reshape(t.shape))
         return self._fitted.as_fitted(self._fitted.y_pipeline.inverse(t))
 

@@ -10,7 +10,7 @@ from typing import Any, Self, cast
 import numpy as np
 import numpy.typing as npt
 
-from tfbnn.data.coding import Coding
+from tfbnn.data.coding import Coding, Column
 from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs
 from tfbnn.data.transforms import Pipeline
@@ -170,14 +170,11 @@ class Ensemble(ReadOnlyArrays):
         return Known(self.feature_names, self.classes, self.coding, target_names=known)
 
     @property
-    def column_names(self) -> tuple[str, ...] | None:
-        """Names of the columns of users' tables that the inputs come from, or None."""
-        return self.known.column_names
-
-    @property
-    def num_columns(self) -> int:
-        """Number of the columns of users' tables that the inputs come from."""
-        return self.spec.num_inputs if self.coding is None else len(self.coding.columns)
+    def columns(self) -> list[tuple[Column, slice]]:
+        """The columns of users' tables that the inputs come from, each with the slice of its inputs."""
+        if self.coding is not None:
+            return list(self.coding.spans)
+        return [(Column(name), slice(i, i + 1)) for i, name in enumerate(self.input_names)]
 
     @property
     def input_names(self) -> tuple[str, ...]:
@@ -234,7 +231,7 @@ class Ensemble(ReadOnlyArrays):
     @cached_property
     def log_noise_scale(self) -> Array:
         """Learned log noise scales of all draws [C * S, number of scales]."""
-        return self._flat[:, self.spec.layout.log_noise_scale].astype(np.float64)
+        return self.flat[:, self.spec.layout.log_noise_scale].astype(np.float64)
 
     @cached_property
     def effective_weights(self) -> list[Array]:
@@ -249,7 +246,7 @@ class Ensemble(ReadOnlyArrays):
         self.require_networks("This")
         return [
             layer * self.input_scales(index)[:, None]
-            for index, layer in enumerate(self._layers(self._flat))
+            for index, layer in enumerate(self._layers(self.flat))
         ]
 
     @cached_property
@@ -267,11 +264,11 @@ class Ensemble(ReadOnlyArrays):
         over any step is its derivative. The step is chosen so that no exponential can overflow.
         """
         centre = self.at_mode
-        steps = self._flat.astype(np.float64) - centre._flat
-        layers, changes = (self._layers(theta) for theta in (centre._flat, steps))
+        steps = self.flat.astype(np.float64) - centre.flat
+        layers, changes = (self._layers(theta) for theta in (centre.flat, steps))
         hyper = steps[:, self.spec.layout.num_weights :]
         lengths = np.maximum(np.abs(hyper).max(axis=1, initial=1.0), 1.0)[:, None]
-        nearby = replace(centre, draws=(centre._flat + steps / lengths)[None])
+        nearby = replace(centre, draws=(centre.flat + steps / lengths)[None])
         tangents = []
         for index, (layer, change) in enumerate(zip(layers, changes)):
             scales = centre.input_scales(index)
@@ -315,7 +312,7 @@ class Ensemble(ReadOnlyArrays):
         Returns:
             [C * S or 1, in + 1] in the dtype of the draws; ones except in ntk.
         """
-        spec, theta = perceptron(self.spec, "This"), self._flat
+        spec, theta = perceptron(self.spec, "This"), self.flat
         (kernel, bias), prior = spec.layout.layers[index], spec.priors[index]
         num_inputs = kernel.shape[0]
         if not spec.is_ntk:
@@ -387,7 +384,7 @@ class Ensemble(ReadOnlyArrays):
     def conditioned_draws(self) -> list[Conditioned]:
         """All draws of infinite width, conditioned on the rows of the fit."""
         spec, given = cast(InfiniteSpec, self.spec), cast(GivenRows, self.given)
-        return on_all_cores(lambda theta: conditioned(spec, theta, given), list(self._flat))
+        return on_all_cores(lambda theta: conditioned(spec, theta, given), list(self.flat))
 
     @property
     def averaged(self) -> Ensemble:
@@ -414,16 +411,20 @@ class Ensemble(ReadOnlyArrays):
         """Return the same draws under other chain weights [C]."""
         weights = np.array(weights, dtype=np.float64)
         basins = None if self.basins is None else replace(self.basins, chain_weights=weights)
+        told = self.diagnostics
+        if told is not None:  # without the verdicts on predictions, which have changed
+            told = {name: told[name] for name in told if name not in ("predictions", "verdict")}
         return replace(
             self,
             chain_weights=weights,
             calibration=None,
             basins=basins,
-            diagnostics=without_predictions(self.diagnostics),
+            diagnostics=told,
         )
 
     @property
-    def _flat(self) -> Array:
+    def flat(self) -> Array:
+        """All draws [C * S, P]."""
         return self.draws.reshape(self.num_draws, -1)
 
 
@@ -432,10 +433,3 @@ def _scales(prior: WeightPrior, span: slice, theta: Array) -> Array:
     if prior.scale_prior is None:
         return np.full((1, 1), prior.scale)
     return np.exp(theta[:, span].astype(np.float64))
-
-
-def without_predictions(diagnostics: dict[str, Any] | None) -> dict[str, Any] | None:
-    """Return the diagnostics of a model whose predictions have changed, without their verdicts."""
-    if diagnostics is None or "predictions" not in diagnostics:
-        return diagnostics
-    return {k: told for k, told in diagnostics.items() if k not in ("predictions", "verdict")}

@@ -124,20 +124,16 @@ def line_of(name: str, spec: NetworkSpec | OpenSpec, ensemble: Ensemble | None) 
         spec: The model.
         ensemble: Its draws, or None before a fit.
     """
-    state = "not fitted" if ensemble is None else draws_text(ensemble)
-    return f"<{name} {spec.architecture_text}, {spec.likelihood_name}: {state}>"
-
-
-def draws_text(ensemble: Ensemble) -> str:
-    """Return the number of draws, "4 x 1000 draws", and remarks on them such as "calibrated"."""
-    power = ensemble.spec.likelihood_power
-    remarks = {
-        f"likelihood to the power {power:g}": power < 1.0,
-        "chains weighted": np.ptp(ensemble.chain_weights) > 0,
-        "calibrated": ensemble.calibration is not None,
-    }
-    held = (remark for remark, holds in remarks.items() if holds)
-    return ", ".join([_what(ensemble), *held])
+    state = ["not fitted"]
+    if ensemble is not None:
+        power = ensemble.spec.likelihood_power
+        remarks = {
+            f"likelihood to the power {power:g}": power < 1.0,
+            "chains weighted": np.ptp(ensemble.chain_weights) > 0,
+            "calibrated": ensemble.calibration is not None,
+        }
+        state = [_what(ensemble), *(remark for remark, holds in remarks.items() if holds)]
+    return f"<{name} {spec.architecture_text}, {spec.likelihood_name}: {', '.join(state)}>"
 
 
 def _what(ensemble: Ensemble) -> str:

@@ -292,7 +292,7 @@ def check_inputs(ensemble: Ensemble) -> InputCheck:
     variances = np.diagonal(covariance) if full else covariance[:, 0]
     stddev = np.sqrt(np.maximum(variances, 0.0))
     # The inputs of a column of text have one scale, which those of rare values hardly use.
-    for column, span in () if ensemble.coding is None or not full else ensemble.coding.spans:
+    for column, span in ensemble.columns:
         if column.kind == TEXTS:
             stddev[span] = np.sqrt(np.mean(np.square(stddev[span])))
     # Inputs of one kind, such as pixels, are scaled together, as some of them hardly vary.

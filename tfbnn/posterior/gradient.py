@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.posterior.averages import moments
 from tfbnn.posterior.ensemble import Ensemble
+from tfbnn.posterior.forward import forward_pass
 from tfbnn.posterior.process_predictions import process_gradients
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.infinite_spec import InfiniteSpec
@@ -41,10 +42,7 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
     ensemble = ensemble.for_averages
     spec = ensemble.spec
     is_infinite = isinstance(spec, InfiniteSpec)
-    if is_infinite:
-        ensemble.conditioned_draws  # noqa: B018 - as below
-    if isinstance(spec, ModelSpec):
-        ensemble.effective_weights  # noqa: B018 - cached now, or every thread would compute them
+    forward_pass(ensemble, 0)  # caches what the threads share
     shape = (len(x), spec.num_predicted, spec.num_inputs)
     mean, stddev = np.empty(shape), np.empty(shape)
 

@@ -7,13 +7,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.training_inputs import trust_levels
 from tfbnn.diagnostics.ranks import rank_correlation
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.calibration.calibration import Calibrated, central_levels
-from tfbnn.posterior.calibration.misfit_features import scale_factors
+from tfbnn.posterior.calibration.misfit_features import calibrated_at
 from tfbnn.posterior.distribution import RowsDistribution
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import moment_networks, moments_of_target
@@ -270,7 +269,7 @@ def row_scores(
             time; they are then NaN.
     """
     fitted, ensemble = ensemble, ensemble.for_averages
-    calibration = ensemble.calibration if include_noise and calibrated else None
+    is_calibrated = include_noise and calibrated and ensemble.calibration is not None
     numbers = [np.full(rows.y.shape, np.nan) for _ in RowScores._fields[:-1]]
     found = RowScores._make([*numbers, np.full(len(y), np.nan)])
     chances = np.random.default_rng(0).random(rows.y.shape)
@@ -279,14 +278,10 @@ def row_scores(
         span, one = tile.span, None
         scale = tile.predicted if include_noise else tile.spread
         mixture = Mixture.of(ensemble, tile.location, scale)
-        centre, stddev = mixture.moments()
-        if scored.in_closed_form:
-            centre, spread = scored.moments(rows.x[span])
-            stddev = spread if scale is None else np.hypot(spread, mixture.noise_spread())
-        if calibration is not None:
-            trust = trust_levels(ensemble.training_inputs, rows.x[span])
-            factors = scale_factors(fitted, rows.x[span])
-            one = calibration.of(centre, stddev, trust, factors)
+        known = scored.moments(rows.x[span]) if scored.in_closed_form else None
+        centre, stddev = mixture.moments(known)
+        if is_calibrated:
+            one = calibrated_at(fitted, rows.x[span], centre, stddev)
         of_tile = RowsDistribution.of(mixture.at, one, len(centre))
         error, pit = rows.y[span] - centre, of_tile.cdf(rows.y[span])
         if ensemble.spec.has_counts and include_noise:

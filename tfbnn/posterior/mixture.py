@@ -63,9 +63,9 @@ class Mixture(NamedTuple):
             scale = np.broadcast_to(scale, self.location.shape)[:, rows]
         return self._replace(location=self.location[:, rows], scale=scale)
 
-    def moments(self) -> tuple[Array, Array]:
-        """Compute mean and standard deviation, [n, K] each."""
-        centre, spread = moments(self.location, self.weights)
+    def moments(self, known: tuple[Array, Array] | None = None) -> tuple[Array, Array]:
+        """Compute mean and standard deviation, [n, K] each; `known` are those of the locations."""
+        centre, spread = known or moments(self.location, self.weights)
         return centre, spread if self.scale is None else np.hypot(spread, self.noise_spread())
 
     def noise_spread(self) -> Array:
@@ -210,10 +210,5 @@ def _noise_scores(noise: Regression, num_draws: int, num_points: int) -> Array:
 
 def _radical_inverse(count: int) -> Array:
     """Return the first `count` numbers of van der Corput's sequence in base 2, strictly inside (0, 1)."""
-    indices = np.arange(1, count + 1)
-    result, weight = np.zeros(count), 0.5
-    while indices.any():
-        result += weight * (indices & 1)
-        indices >>= 1
-        weight *= 0.5
-    return result
+    bits = (f"{index:b}" for index in range(1, count + 1))
+    return np.array([int(each[::-1], 2) / (1 << len(each)) for each in bits])

@@ -174,26 +174,26 @@ def moments_graph(
     for step in ensemble.x_pipeline.steps:
         x = step.forward_onnx(op, x)
     x = op("Transpose", x, perm=[1, 0])
-    outputs = op.cast(_network_outputs(network_op, spec, weights, network_op.cast(x)))
-    draw_weights = op("Reshape", draw_weights, np.array([-1, 1, 1, 1]))
 
     def inverse(values: Any) -> Any:
         for step in reversed(ensemble.y_pipeline.steps):
             values = step.inverse_onnx(op, values)
         return values
 
-    location = op("Slice", outputs, *np.array([[0], [spec.num_predicted], [1]]))
-    roots = _roots(op, outputs, networks) if networks.in_closed_form else None
+    def parts(one: MomentNetworks, weights: Any, draw_weights: Any) -> tuple[Any, Any, Any]:
+        lines = op.cast(_network_outputs(network_op, spec, weights, network_op.cast(x)))
+        location = op("Slice", lines, *np.array([[0], [spec.num_predicted], [1]]))
+        roots = _roots(op, lines, one) if one.in_closed_form else None
+        return location, roots, op("Reshape", draw_weights, np.array([-1, 1, 1, 1]))
+
+    own = parts(networks, weights, draw_weights)
+    location, roots, draw_weights = own
     found = {}
     if constants is not None or roots is not None:
-        mean, stddev = _moments(op, location, roots, draw_weights)
-    if constants is not None and judged is not None:
-        scored, weights, of_draws = judged
-        lines = op.cast(_network_outputs(network_op, spec, weights, network_op.cast(x)))
-        centre = op("Slice", lines, *np.array([[0], [spec.num_predicted], [1]]))
-        of_draws = op("Reshape", of_draws, np.array([-1, 1, 1, 1]))
-        mean, stddev = _moments(op, centre, _roots(op, lines, scored), of_draws)
+        mean, stddev = _moments(op, *own)
     if constants is not None:
+        if judged is not None:
+            mean, stddev = _moments(op, *parts(*judged))
         ends = inverse(_bars(op, constants, x, mean, stddev))
         for number, name in enumerate(constants.names):
             found[name] = op("Gather", ends, np.array(number), axis=0)

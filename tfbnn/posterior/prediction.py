@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.averages import moments, weighted_quantiles
-from tfbnn.posterior.calibration.calibration import Calibration, central_levels
-from tfbnn.posterior.calibration.misfit_features import scale_factors
+from tfbnn.posterior.calibration.calibration import central_levels
+from tfbnn.posterior.calibration.misfit_features import calibrated_at
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import judging_networks, moment_networks, moments_of_target
@@ -176,28 +175,21 @@ def predict(
     scored = judging_networks(ensemble) if wanted.calibrated else None
     ensemble = ensemble.for_averages
     forward = forward_pass(ensemble, len(x))
-    trust = trust_levels(ensemble.training_inputs, x) if wanted.calibrated else None
 
     def summarise(tiles: list[slice]) -> None:
         first, last = tiles[0].start, tiles[-1].stop
         outputs = forward(x[first:last])
-        factors = None if trust is None else scale_factors(fitted, x[first:last])
         for rows in tiles:
             noise = None if row_noise is None else row_noise[rows]
             span = slice(rows.start - first, rows.stop - first)
-            of_rows = _by_rows(outputs[..., span])
-            location = ensemble.spec.likelihood.location(of_rows, noise)
-            if wanted.include_noise:
-                scale = scale_at(ensemble, of_rows, location, noise)
-            else:
-                scale = ensemble.spec.likelihood.spread(of_rows)
+            mixture = mixture_of(ensemble, outputs[..., span], noise, wanted.include_noise)
             known = networks.moments(x[rows]) if networks.in_closed_form else None
             judged = None if scored is None else scored.moments(x[rows])
-            tile = _Tile(Mixture.of(ensemble, location, scale), known, judged)
-            if trust is None or factors is None:
-                summary = _summary(ensemble, tile, wanted)
+            tile = _Tile(mixture, known, judged)
+            if wanted.calibrated:
+                summary = _calibrated_summary(fitted, tile, wanted, x[rows])
             else:
-                summary = _calibrated_summary(ensemble, tile, wanted, trust[rows], factors[span])
+                summary = _summary(fitted, tile, wanted)
             mean[rows], stddev[rows] = summary
             if found is not None:
                 found[:, rows] = summary.quantiles
@@ -262,11 +254,8 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     return Prediction(mean, stddev, weighted_quantiles(values, weights, wanted.quantiles))
 
 
-def _calibrated_summary(
-    ensemble: Ensemble, tile: _Tile, wanted: Summary, trust: Array, factors: Array
-) -> Prediction:
+def _calibrated_summary(ensemble: Ensemble, tile: _Tile, wanted: Summary, x: Array) -> Prediction:
     """Return the Prediction of a tile, with noise and calibrated error bars."""
-    calibration = cast(Calibration, ensemble.calibration)
     original = wanted.space == "original"
     inverse = partial(inverse_draws, ensemble) if original else np.asarray
     mean, stddev = _summary(ensemble, tile, wanted._replace(quantiles=None))
@@ -275,9 +264,8 @@ def _calibrated_summary(
     elif ensemble.y_pipeline.is_affine:  # saves a second pass over all draws
         centre, spread = ensemble.y_pipeline.forward(mean), stddev / ensemble.target_unit
     else:
-        judged = tile._replace(known=tile.judged)
-        centre, spread = _summary(ensemble, judged, Summary(True, space="transformed"))
-    one = calibration.of(centre, spread, trust, factors)
+        centre, spread = tile.mixture.moments(tile.judged)
+    one = calibrated_at(ensemble, x, centre, spread)
     levels = [*central_levels(1), *(wanted.quantiles or ())]
     low, high, *found = inverse(one.quantiles(levels))
     stddev, quantiles = 0.5 * (high - low), np.reshape(found, (len(found), *mean.shape))
@@ -289,6 +277,17 @@ def _calibrated_summary(
         if plain.quantiles is not None:
             quantiles[:, rows] = np.where(left[rows], plain.quantiles, quantiles[:, rows])
     return Prediction(mean, stddev, None if wanted.quantiles is None else quantiles)
+
+
+def mixture_of(
+    ensemble: Ensemble, outputs: Array, row_noise: Array | None, include_noise: bool
+) -> Mixture:
+    """Return the mixture of network outputs [C * S, num_outputs, n], with or without noise."""
+    likelihood, outputs = ensemble.spec.likelihood, _by_rows(outputs)
+    location, scale = likelihood.location(outputs, row_noise), likelihood.spread(outputs)
+    if include_noise:
+        scale = scale_at(ensemble, outputs, location, row_noise)
+    return Mixture.of(ensemble, location, scale)
 
 
 def scale_at(ensemble: Ensemble, outputs: Array, location: Array, row_noise: Array | None) -> Array:

@@ -45,7 +45,7 @@ def means_of_chains(ensemble: Ensemble, x: Array) -> Array:
     spec, given = _parts(ensemble)
     points = x.tobytes()
     found = on_all_cores(
-        lambda theta: _mean_of_draw(spec, theta.tobytes(), given, points), _flat(ensemble)
+        lambda theta: _mean_of_draw(spec, theta.tobytes(), given, points), list(ensemble.flat)
     )
     return np.stack(found)
 
@@ -141,7 +141,7 @@ def sampled_outputs(ensemble: Ensemble, x: Array, seed: int) -> Array:
             values.append(mean + root @ normals)
         return np.concatenate([np.stack(values), zeros])
 
-    return np.stack(on_all_cores(function, list(enumerate(_flat(ensemble)))))
+    return np.stack(on_all_cores(function, list(enumerate(ensemble.flat))))
 
 
 def process_gradients(ensemble: Ensemble, x: Array) -> tuple[Array, Array]:
@@ -188,16 +188,14 @@ def _parts(ensemble: Ensemble) -> tuple[InfiniteSpec, GivenRows]:
     return cast(InfiniteSpec, ensemble.spec), cast(GivenRows, ensemble.given)
 
 
-def _flat(ensemble: Ensemble) -> list[Array]:
-    return list(ensemble.draws.reshape(ensemble.num_draws, ensemble.draws.shape[-1]))
-
-
 def _of_draws(ensemble: Ensemble, function: Callable[[Conditioned], Array]) -> Array:
     """Apply a function to every draw conditioned on the rows; few draws cache this."""
     spec, given = _parts(ensemble)
     if ensemble.num_draws <= MOST_AVERAGED:
         return np.stack(on_all_cores(function, ensemble.conditioned_draws))
-    found = on_all_cores(lambda theta: function(conditioned(spec, theta, given)), _flat(ensemble))
+    found = on_all_cores(
+        lambda theta: function(conditioned(spec, theta, given)), list(ensemble.flat)
+    )
     return np.stack(found)
 
 

@@ -107,17 +107,16 @@ class Importance:
 def importance_of(ensemble: Ensemble, rows: NetworkRows, num_repeats: int, seed: int) -> Importance:
     """Compute the Importance of the columns behind the inputs, by rows on the scale the network sees."""
     ensemble = ensemble.for_averages
-    names, spans = ensemble.input_names, [slice(k, k + 1) for k in range(ensemble.spec.num_inputs)]
-    if ensemble.coding is not None:
-        names, spans = ensemble.coding.names, [span for _, span in ensemble.coding.spans]
+    columns = ensemble.columns
     generator, intact = np.random.default_rng(seed), mean_log_density(ensemble, rows)
-    found = np.empty((num_repeats, len(spans)))
+    found = np.empty((num_repeats, len(columns)))
     for repeat in range(num_repeats):
         order = generator.permutation(len(rows.x))
-        for number, span in enumerate(spans):
+        for number, (_, span) in enumerate(columns):
             x = rows.x.copy()
             x[:, span] = x[order, span]
             found[repeat, number] = intact - mean_log_density(ensemble, rows._replace(x=x))
+    names = tuple(column.name for column, _ in columns)
     return Importance(names, found.mean(axis=0), found.std(axis=0), intact)
 
 

@@ -413,3 +413,8 @@ def test_coverage_is_the_share_of_rows_in_central_intervals():
     shares = [line.get_ydata()[np.isclose(line.get_xdata(), 0.5)].item() for line in lines]
     assert shares == pytest.approx(inside, abs=0.04)
     assert labels(figure.axes[0].get_legend())[-2:] == ["y1", "y2"]
+
+
+def test_targets_need_their_inputs():
+    with pytest.raises(ValueError, match="plot_slices needs x and y together"):
+        plots.plot_slices(model_of(), y=[1.0])

@@ -114,8 +114,10 @@ def test_a_constant_target_has_no_r2_and_is_no_problem():
 def test_a_rare_category_is_scaled():
     frame = pd.DataFrame({"c": ["a", "b"] * 20_000 + ["rare"], "a": np.arange(40_001.0)})
     ensemble = coded_ensemble(frame, np.arange(40_001.0))
-    inputs = check_inputs(ensemble)
-    assert 0.1 < inputs.stddev < 10.0
+    inputs = ensemble.training_inputs
+    variances = replace(inputs, covariance=np.diagonal(inputs.covariance)[:, None])  # of many inputs
+    for one in (ensemble, replace(ensemble, training_inputs=variances)):
+        assert 0.1 < check_inputs(one).stddev < 10.0
 
 
 @pytest.mark.parametrize("shift", [0.0, 0.22])

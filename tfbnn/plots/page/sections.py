@@ -155,11 +155,11 @@ def slices(subject: Subject) -> Parts:
     x, y, noise = (None, None, None) if rows is None else (rows.x, rows.y, rows.known)
     found = find_slices(subject.model, x, y, noise)
     what = "inputs" if ensemble.coding is None else "columns"
-    if len(found[0]) < ensemble.num_columns:
-        yield f"{len(found[0])} of {ensemble.num_columns} {what} are shown."
+    if len(found[0]) < len(ensemble.columns):
+        yield f"{len(found[0])} of {len(ensemble.columns)} {what} are shown."
     yield from _left_out(len(found))
     for piece in (piece for pieces in found[:MOST_TARGETS] for piece in pieces):
-        others = f", the other {what} {piece.line.held}" if ensemble.num_columns > 1 else ""
+        others = f", the other {what} {piece.line.held}" if len(ensemble.columns) > 1 else ""
         yield drawing(_slice_caption(piece, others), 3.1, _draw, piece)
 
 
@@ -194,7 +194,7 @@ def relevance(subject: Subject) -> Parts:
         return
     count = min(len(found.names), _MOST_INPUTS)
     if count < len(found.names):
-        yield f"The first {count} of {counted(len(found.names), 'input')} are shown."
+        yield f"The {count} most relevant of {counted(len(found.names), 'input')} are shown."
     caption = (
         "Posterior of each input's scale, the most relevant first: medians and central 68 %. A scale "
         "far below the others' means that the input says little about the targets."

@@ -16,12 +16,7 @@ from tfbnn.posterior.basins.bridge import (
     group_chains,
     log_evidence,
 )
-from tfbnn.posterior.checks import (
-    checked_rows,
-    given_together,
-    require_rows_of_fit,
-    rows_of_the_fit,
-)
+from tfbnn.posterior.checks import rows_given_or_fitted
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import function_of_chains
 from tfbnn.spec.rows import Rows, rows_of_chains
@@ -46,11 +41,7 @@ def basins_of_model(
     """
     if ensemble.no_chains is not None:
         raise ValueError(f"basins needs chains, and this model has none. {ensemble.no_chains}.")
-    if given_together("basins", x, y):
-        rows, _ = checked_rows(ensemble, x, y, noise_scale, "basins")
-        require_rows_of_fit(ensemble, rows, "basins")
-    else:
-        rows = rows_of_the_fit(training_rows, noise_scale, "basins without rows", "x and y")
+    rows = rows_given_or_fitted(ensemble, training_rows, x, y, noise_scale, "basins")
     function = function_of_chains(ensemble)
     seen = rows_of_chains(ensemble.spec, ensemble.transform(rows))
     target = RowsTarget(ensemble.spec, seen)

@@ -148,18 +148,21 @@ class Calibrated(NamedTuple):
         """Compute the quantiles t [Q, n, K] at probabilities `levels`."""
         return self.centre + self.spread * self.calibration.quantiles(levels, self.groups)
 
-    def points(self) -> Array:
-        """Return equally weighted quantiles [M, n, K] that represent the distribution in its CRPS."""
-        return self.quantiles((np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS)
+    def points(self) -> tuple[Array, Array]:
+        """Return quantiles [M, n, K] that represent the distribution in its CRPS, and weights [M]."""
+        levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
+        return self.quantiles(levels), np.full(_NUM_LEVELS, 1.0 / _NUM_LEVELS)
 
     def cdf(self, t: Array) -> Array:
         """Compute the probability of less than t [n, K]."""
-        return self.calibration.probability((t - self.centre) / self.spread, self.groups)
+        score = (t - self.centre) / self.spread
+        return self.calibration.each(ScoreDistribution.probability, score, self.groups)
 
     def log_density(self, t: Array) -> Array:
         """Compute the log density of each target at t [n, K]."""
         score = (t - self.centre) / self.spread
-        return self.calibration.log_density(score, self.groups) - np.log(self.spread)
+        density = self.calibration.each(ScoreDistribution.log_density, score, self.groups)
+        return density - np.log(self.spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -282,7 +285,9 @@ class Calibration:
         """
         spread = stddev * factors
         groups = self.groups_of(spread, trust)
-        is_left = self.is_left(groups, trust, factors)
+        # Outside the training inputs there are no scores, and without this rule bars would shrink there.
+        narrower = self.bars[..., 0][groups, np.arange(groups.shape[1])] * factors < 1.0
+        is_left = narrower & (trust == OUTSIDE)[:, None]
         return Calibrated(self, centre, spread, groups, is_left)
 
     def groups_of(self, stddev: Array, trust: Array) -> Array:
@@ -299,32 +304,6 @@ class Calibration:
         """Return scores at probabilities [Q] for predictions of these groups [n, K]: [Q, n, K]."""
         table = _quantile_table(self, tuple(levels))
         return np.moveaxis(table[groups, np.arange(groups.shape[1])], 2, 0)
-
-    def probability(self, scores: Array, groups: Array) -> Array:
-        """Return the probability that a new score is below scores [n, K] of these groups: [n, K]."""
-        return self._each(scores, groups, ScoreDistribution.probability)
-
-    def score_at(self, levels: Array, groups: Array) -> Array:
-        """Return scores at probabilities of their own [n, K] for predictions of these groups: [n, K]."""
-        return self._each(levels, groups, ScoreDistribution.quantile)
-
-    def log_density(self, scores: Array, groups: Array) -> Array:
-        """Return the log density of scores [n, K] of these groups: [n, K]."""
-        return self._each(scores, groups, ScoreDistribution.log_density)
-
-    def is_left(self, groups: Array, trust: Array, factors: Array) -> Array:
-        """Return the mask of predictions that keep their uncalibrated error bars [n, K].
-
-        They lie outside the training inputs, where there are no scores, and their calibrated error
-        bars are narrower. Without this rule error bars would shrink on the way out.
-
-        Args:
-            groups: [n, K].
-            trust: Trust levels [n].
-            factors: Factors of the misfit, else ones [n, K].
-        """
-        narrower = self.bars[..., 0][groups, np.arange(groups.shape[1])] * factors < 1.0
-        return narrower & (trust == OUTSIDE)[:, None]
 
     @cached_property
     def bars(self) -> Array:
@@ -392,17 +371,15 @@ class Calibration:
         """Return the values of a function for each distribution [B, K, ...]."""
         return np.array([[function(one) for one in group] for group in self.groups])
 
-    def _each(
-        self,
-        scores: Array,
-        groups: Array,
-        function: Callable[[ScoreDistribution, Array], Array],
+    def each(
+        self, function: Callable[[ScoreDistribution, Array], Array], values: Array, groups: Array
     ) -> Array:
-        found = np.empty(scores.shape)
+        """Apply a function of a distribution and its values to values [n, K] of these groups."""
+        found = np.empty(values.shape)
         for number, group in enumerate(self.groups):
             for target, one in enumerate(group):
                 taken = groups[:, target] == number
-                found[taken, target] = function(one, scores[taken, target])
+                found[taken, target] = function(one, values[taken, target])
         return found
 
 

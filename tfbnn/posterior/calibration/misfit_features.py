@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import cast
 
 import numpy as np
 
-from tfbnn.posterior.calibration.calibration import Misfit
+from tfbnn.data.training_inputs import trust_levels
+from tfbnn.posterior.calibration.calibration import Calibrated, Calibration, Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import layers_at
 from tfbnn.spec.model_spec import ModelSpec, perceptron
@@ -36,10 +38,9 @@ def misfit_networks(ensemble: Ensemble, count: int = NUM_NETWORKS) -> Ensemble:
     levels = reached[-1] * np.arange(1, count + 1) / count
     # A tenth of a draw less, so that rounding decides nothing.
     chosen = np.searchsorted(reached, levels - 0.1 * weighted.draw_weights.min())
-    flat = weighted.draws.reshape(weighted.num_draws, -1)
     # They ascend. np.unique would import more of NumPy, which a reader of untrusted files must not do.
     chosen = chosen[np.diff(chosen, prepend=-1) > 0]
-    networks = flat[chosen][:, None].astype(np.float64)
+    networks = weighted.flat[chosen][:, None].astype(np.float64)
     return weighted.with_draws(networks)
 
 
@@ -113,6 +114,13 @@ def misfit_factors(
                 terms = [] if own is None else [sums[number, rows, target] for sums in own]
                 found[rows, target] += misfit.mean_square(features, number, target, terms)
     return np.sqrt(found / len(networks))
+
+
+def calibrated_at(ensemble: Ensemble, x: Array, centre: Array, stddev: Array) -> Calibrated:
+    """Calibrate predictions [n, K] at transformed x [n, D]; see `Calibration.of`."""
+    calibration = cast(Calibration, ensemble.calibration)
+    trust = trust_levels(ensemble.training_inputs, x)
+    return calibration.of(centre, stddev, trust, scale_factors(ensemble, x))
 
 
 def scale_factors(ensemble: Ensemble, x: Array) -> Array:
