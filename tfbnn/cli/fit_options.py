@@ -38,9 +38,8 @@ from tfbnn.run.until import WORDS, Until, until_of_text
 from tfbnn.spec import likelihoods
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO, is_auto
-from tfbnn.spec.infinite_spec import INFINITE
 from tfbnn.spec.likelihoods import LEARNED
-from tfbnn.spec.network_spec import DTYPES, PARAMETERIZATIONS
+from tfbnn.spec.network_spec import DTYPES, INFINITE, PARAMETERIZATIONS
 from tfbnn.spec.priors import HierarchicalNormal, Laplace, Normal, WeightPrior
 from tfbnn.spec.settings_json import Pretraining
 

@@ -1,6 +1,6 @@
 """Numbers and lines of reports as text."""
 
-import shutil
+import sys
 import textwrap
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
@@ -8,6 +8,7 @@ from typing import TypeAlias
 import numpy as np
 
 from tfbnn.system.arrays import Array
+from tfbnn.system.terminals import columns
 
 _WIDTH = 100  # columns if their number is unknown
 _LEAST_WIDTH = 40
@@ -62,7 +63,7 @@ def labelled(label: str, lines: Iterable[str]) -> Facts:
 
 def text_width() -> int:
     """Return the columns for text on standard output: those of a terminal, else 100."""
-    return max(shutil.get_terminal_size((_WIDTH, 1)).columns, _LEAST_WIDTH)
+    return max(columns(sys.stdout) or _WIDTH, _LEAST_WIDTH)
 
 
 def label_lines(facts: Iterable[tuple[str, str]], width: int) -> list[str]:

@@ -192,16 +192,6 @@ def define(
     )
     # Otherwise the transforms would be learned again, with the same warnings.
     config.__dict__["transformed"] = chosen.transformed
-    _check_can_be_saved(config)
-    return config
-
-
-def _check_can_be_saved(config: FitConfig) -> None:
-    """Refuse a run whose model no file could hold, before anything is sampled.
-
-    Raises:
-        ValueError: Names the part that is too long or of the wrong kind.
-    """
     from tfbnn.storage.model.contents import check_can_be_written
 
     try:
@@ -211,6 +201,7 @@ def _check_can_be_saved(config: FitConfig) -> None:
             f"The model of this fit could not be saved: {error} Shorten the names of columns or the "
             "labels of classes, or use a Keras model with fewer frozen weights."
         ) from error
+    return config
 
 
 def ensemble_without_draws(config: FitConfig) -> Ensemble:

@@ -78,8 +78,25 @@ def fit(
     starts, result, history = _sample(job, backend)
     ladder = Ladder.measure(job.config.temperatures, result.rung_log_likelihood)
     ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
+    settings, sampling = job.settings, job.config.sampling
+    accept_target, accept_reason = settings.accept_target(job.config.spec)
     run = Run(
-        **_as_run(job, result),
+        kernel=describe_settings(settings),
+        num_chains=len(result.draws),
+        num_results=result.draws.shape[1],
+        num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
+        num_steps_between_results=sampling.num_steps_between_results,
+        accept_target=accept_target if settings.adapts else None,
+        accept_reason=accept_reason,
+        acceptance_rate=result.acceptance_rate,
+        step_size=result.step_size,
+        num_divergent=result.num_divergent,
+        num_gradients=result.num_gradients,
+        geometry=job.geometry,
+        choices=job.config.provenance.choices or (),
+        ended=result.ended,
+        until=None if sampling.until is None else str(sampling.until),
+        folder=_folder_of(job.options),
         start_log_prob=result.start_log_prob,
         seconds=asdict(startup + starts.seconds + result.seconds),
         pretraining=starts.text,
@@ -117,30 +134,6 @@ def _judged(
         ensemble, uncalibrated = calibrated_at_the_end(ensemble, rows)
         keep(ensemble)
     return ensemble, _diagnose(ensemble, job, keep), uncalibrated
-
-
-def _as_run(job: Job, result: Result) -> dict[str, Any]:
-    """Return the fields of a Run that describe its settings and its chains."""
-    settings, sampling = job.settings, job.config.sampling
-    accept_target, accept_reason = settings.accept_target(job.config.spec)
-    return dict(
-        kernel=describe_settings(settings),
-        num_chains=len(result.draws),
-        num_results=result.draws.shape[1],
-        num_burnin_steps=result.warmup_cut or sampling.num_burnin_steps,
-        num_steps_between_results=sampling.num_steps_between_results,
-        accept_target=accept_target if settings.adapts else None,
-        accept_reason=accept_reason,
-        acceptance_rate=result.acceptance_rate,
-        step_size=result.step_size,
-        num_divergent=result.num_divergent,
-        num_gradients=result.num_gradients,
-        geometry=job.geometry,
-        choices=job.config.provenance.choices or (),
-        ended=result.ended,
-        until=None if sampling.until is None else str(sampling.until),
-        folder=_folder_of(job.options),
-    )
 
 
 def _folder_of(options: FitOptions) -> str | None:

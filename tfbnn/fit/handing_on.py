@@ -203,16 +203,18 @@ class FromPosterior:
             settings = settings | {"parameterization": there.parameterization}
         spec = make(prior="auto", **settings)
         refuse_other_network("prior", spec, there)
-        spec = spec.with_priors_of(there)
-        spec = replace(spec, likelihood=there.likelihood, y_transform=there.y_transform, choices=())
+        taken = {
+            name: getattr(there, name) for name in (spec.holds_priors, "likelihood", "y_transform")
+        }
+        spec = replace(spec, **taken, choices=())
         return spec.after(self._prior)
 
 
 def _require_curvature(spec: NetworkSpec) -> None:
     """Refuse networks without a Gauss-Newton matrix, or with one too large to factorise."""
-    if spec.gauss_newton_obstacle is not None:
+    if spec.network.no_jacobian is not None:
         raise ValueError(
-            f"FromPosterior needs the derivatives of every row's outputs: {spec.gauss_newton_obstacle}. "
+            f"FromPosterior needs the derivatives of every row's outputs: {spec.network.no_jacobian}. "
             "Pass the last draws on by initial_state=model, and fit all rows together."
         )
     if spec.num_parameters > _MOST_PARAMETERS:

@@ -78,7 +78,7 @@ def seconds_to_end(config: FitConfig, num_results: int) -> float:
     calibrated = min(config.num_rows, _MOST_ROWS) if config.calibrate else 0
     seen = calibrated + min(config.num_rows, _MOST_SEEN)
     judged = min(config.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
-    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * config.spec.num_products * _SECONDS_OF_A_FLOP
+    of_a_row = _SECONDS_OF_A_VALUE + 2.0 * config.spec.network.num_products * _SECONDS_OF_A_FLOP
     # Cost of leverage: the derivatives of four networks in their weights, computed twice.
     squares = min(config.spec.num_parameters, MOST_FEATURES) ** 2 if config.calibrate else 0
     of_a_row += 24 * squares / max(draws, 1) * _SECONDS_OF_A_FLOP

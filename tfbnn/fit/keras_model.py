@@ -13,7 +13,6 @@ from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec
-from tfbnn.system.atomic import StrPath
 
 __all__ = ["BayesianModel"]
 
@@ -145,28 +144,3 @@ class BayesianModel(SampledNetwork):
         from tfbnn.engine.density.network import model_of_draw
 
         return model_of_draw(spec, ensemble.draws.reshape(ensemble.num_draws, -1)[draw])
-
-    def to_onnx(self, path: StrPath) -> None:
-        """Write an ONNX file like `BayesianMLP.to_onnx`, for a plain stack of Dense layers.
-
-        Raises:
-            ValueError: For any other model. Keras exports its networks, see `to_keras`.
-        """
-        self._require_stack("to_onnx")
-        super().to_onnx(path)
-
-    def to_savedmodel(self, path: StrPath) -> None:
-        """Write a SavedModel like `BayesianMLP.to_savedmodel`, for a plain stack of Dense layers.
-
-        Raises:
-            ValueError: For any other model. Keras exports its networks, see `to_keras`.
-        """
-        self._require_stack("to_savedmodel")
-        super().to_savedmodel(path)
-
-    def _require_stack(self, what: str) -> None:
-        if isinstance(self.spec, KerasSpec):
-            raise ValueError(
-                f"{what} needs a plain stack of Dense layers, received {self.spec.architecture_text}. "
-                "Export single networks by Keras: model.to_keras(draw).export(path, format='onnx')."
-            )

@@ -25,7 +25,7 @@ from tfbnn.posterior.checks import given_together, require_noise
 from tfbnn.posterior.function_moments import judging_networks, moment_networks
 from tfbnn.posterior.sampled_model import SampledModel, networks_of
 from tfbnn.spec.habits import explains_keywords, refuse_unknown
-from tfbnn.spec.infinite_spec import require_weights
+from tfbnn.spec.keras_spec import require_stack
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import NetworkSpec, check_prior_sizes
 from tfbnn.spec.open_spec import OpenSpec, make_any_spec
@@ -397,7 +397,7 @@ class SampledNetwork(SampledModel):
             FileExistsError: When `path` exists and is not an empty folder.
         """
         ensemble, path = self._fitted("to_savedmodel", allow_unsampled=False), os.fspath(path)
-        require_weights(ensemble.spec, "to_savedmodel")
+        require_stack(ensemble.spec, "to_savedmodel")
         if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
             raise FileExistsError(
                 f"{path!r} exists and is not an empty folder. Choose another path."

@@ -5,13 +5,10 @@ Every function returns a `matplotlib.figure.Figure` without a window. Save it wi
 figures of chains, such as traces: `az.plot_trace(model.posterior.to_arviz())`.
 """
 
-from typing import Any
-
 from tfbnn.plots.chains import plot_convergence
 from tfbnn.plots.classes import plot_reliability
 from tfbnn.plots.predictions import plot_coverage, plot_pulls, plot_truth
 from tfbnn.plots.slices import plot_relevance, plot_slices
-from tfbnn.spec.habits import absent
 
 __all__ = [
     "plot_convergence",
@@ -22,7 +19,3 @@ __all__ = [
     "plot_slices",
     "plot_truth",
 ]
-
-
-def __getattr__(name: str) -> Any:
-    raise absent("tfbnn.plots", name, __all__)

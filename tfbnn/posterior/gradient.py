@@ -58,7 +58,7 @@ def gradient_of_model(ensemble: Ensemble, x: Array) -> Gradient:
         stddev[rows] = np.hypot(between, np.sqrt(within))
 
     # The widest array has an entry per draw, row, output and unit of a layer.
-    step = max(1, _TILE_VALUES // (ensemble.num_draws * spec.num_outputs * spec.widest))
+    step = max(1, _TILE_VALUES // (ensemble.num_draws * spec.num_outputs * spec.network.widest))
     if ensemble.given is not None:  # or per row, row of the fit and input
         step = max(1, min(step, _TILE_VALUES // (len(ensemble.given.x) * spec.num_inputs)))
     on_all_cores(summarise, row_slices(len(x), step))

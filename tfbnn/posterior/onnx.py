@@ -20,7 +20,7 @@ from tfbnn.posterior.calibration.exported import BarConstants, bar_constants
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import MomentNetworks, judging_networks, moment_networks
 from tfbnn.spec.activations import ACTIVATIONS
-from tfbnn.spec.infinite_spec import require_weights
+from tfbnn.spec.keras_spec import require_stack
 from tfbnn.spec.likelihoods import LINKS
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
@@ -60,7 +60,7 @@ def write_onnx(ensemble: Ensemble, path: str | os.PathLike[str]) -> None:
         ImportError: If `onnx` is not installed.
         ValueError: If the draws do not fit into an ONNX file.
     """
-    require_weights(ensemble.spec, "to_onnx")
+    require_stack(ensemble.spec, "to_onnx")
     onnx = required("onnx", "to_onnx needs the package onnx", "onnx")
     networks, scored = moment_networks(ensemble), judging_networks(ensemble)
     ensemble = networks.ensemble

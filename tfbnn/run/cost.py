@@ -41,7 +41,7 @@ def estimated_seconds(
 ) -> float:
     """Estimate the seconds of `num_transitions` of a chain on one core, from settings alone."""
     # One product forward and two backward: 6 operations per weight and row.
-    products = spec.num_products * len(settings.temperatures)
+    products = spec.network.num_products * len(settings.temperatures)
     flops = float(6.0 * num_rows * products + _FLOPS_BESIDE)
     return seconds_of(num_transitions * (flops * settings.work(spec)))
 
@@ -84,5 +84,5 @@ def estimated_pretraining_seconds(spec: Sampled, pretraining: Pretraining, num_r
     """Estimate the seconds of the epochs of one chain on one core, from settings alone."""
     batch_size = min(pretraining.batch_size or num_rows, num_rows)
     num_steps = pretraining.epochs * math.ceil(num_rows / batch_size)
-    products = 6.0 * batch_size * spec.num_products
+    products = 6.0 * batch_size * spec.network.num_products
     return seconds_of(num_steps * (_TIMES_OF_A_BATCH * products + _FLOPS_BESIDE_A_BATCH))

@@ -46,15 +46,8 @@ class Deadline:
         self._search = search
         self.passed: str | None = None
 
-    @property
-    def is_finite(self) -> bool:
-        """True if there is a limit."""
-        return math.isfinite(self.max_seconds)
-
     def left(self, num_kept: int = 1) -> float:
         """Return the seconds until sampling has to end with `num_kept` draws; infinite without a limit."""
-        if not self.is_finite:
-            return math.inf
         # Without a draw there is nothing to calibrate, and the run may use all seconds to get one.
         ending = self._ending(num_kept) if num_kept else 0.0
         return self.max_seconds - (self._clock() - self._began) - ending

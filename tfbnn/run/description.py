@@ -108,7 +108,7 @@ def read_config(folder: RunFolder, custom: Sequence[Any] = ()) -> RunConfig:
             kernel=fixed["kernel"],
             sampling=Sampling(
                 **{key: fixed["numbers"][key] for key in fixed["numbers"] if key not in _REMOVED},
-                num_results=wanted_results(folder),
+                num_results=int(description["num_results"]),
                 # Missing in earlier releases.
                 until=Until.from_json(description.get("until")),
             ),
@@ -184,11 +184,6 @@ def _read_fit(
     }
 
 
-def wanted_results(folder: RunFolder) -> int:
-    """Return the requested draws per chain, or their maximum."""
-    return int(folder.description["num_results"])
-
-
 def said_end(folder: RunFolder) -> str | None:
     """Return the recorded reason why an open run has ended; None if it has not ended."""
     text = folder.description.get("ended")
@@ -257,7 +252,7 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
     was_open = folder.description.get("until") is not None
     committed = [folder.checkpoint(group) for group in range(folder.num_groups)]
     most = max(0 if found is None else found.num_draws for found in committed)
-    least = most if was_open else wanted_results(folder)
+    least = most if was_open else int(folder.description["num_results"])
     if config.sampling.until is None and asked < least:
         there = "; tfbnn.load takes what is there" if isinstance(config, FitConfig) else ""
         raise RunFolderError(

@@ -11,7 +11,7 @@ import numpy as np
 from tfbnn.data.learn_coding import REFUSE, Missing
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.run.keras_callbacks import check_callback
-from tfbnn.run.until import ENOUGH, Until, check_until, with_limit
+from tfbnn.run.until import ENOUGH, Until, with_limit
 from tfbnn.spec.choices import AUTO, is_auto
 from tfbnn.spec.network_spec import check_likelihood_power
 from tfbnn.spec.settings_json import Pretraining
@@ -124,7 +124,12 @@ class FitOptions(Sampling):
     def __post_init__(self) -> None:
         super().__post_init__()
         check_choice("missing", self.missing, get_args(Missing))
-        check_until(self.until)
+        is_word = isinstance(self.until, str) and self.until in ("auto", "converged")
+        if not (self.until is None or is_word or isinstance(self.until, Until)):
+            raise TypeError(
+                f"until must be 'auto', 'converged', a tfbnn.Until or None, received {self.until!r}. Use for "
+                "example tfbnn.Until(ess=1000)."
+            )
         if self.until == "converged":
             self._set("until", Until())
         if self.max_seconds is not None:

@@ -132,7 +132,7 @@ class Progress:
 
     def _to_go(self, event: Event) -> str:
         seconds = event.total_eta_seconds
-        if self._deadline.is_finite:
+        if self._deadline.max_seconds < math.inf:
             # fmin ignores an unknown estimate, NaN.
             seconds = np.fmin(seconds, max(self._deadline.left(), 0.0))
         if not math.isnan(seconds):

@@ -284,14 +284,9 @@ class Run(ExplainsAttributes):
     def _ladder_lines(self) -> Iterator[tuple[str, str]]:
         if self.ladder is None:
             return
-        swaps, evidence = self.ladder.swap_acceptance, self.ladder.log_evidence
-        rates = " ".join(f"{rate:.2f}" for rate in swaps)
+        rates = " ".join(f"{rate:.2f}" for rate in self.ladder.swap_acceptance)
         yield "Swaps", f"accepted {rates}, from the prior to the posterior"
-        yield (
-            "Evidence",
-            f"log p(D) {evidence.stepping_stone} by stepping stones, "
-            f"{evidence.thermodynamic} by thermodynamic integration",
-        )
+        yield "Evidence", f"log p(D) {self.ladder.log_evidence}"
 
     def _gradients(self) -> str:
         counts = ", ".join(f"{name} {int(n.sum())}" for name, n in self.num_gradients.items())

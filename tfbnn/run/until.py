@@ -95,20 +95,6 @@ def until_of_text(text: str) -> Until | str | None:
     return Until(**settings)
 
 
-def check_until(until: Any) -> None:
-    """Check that a value is "auto", "converged", None or an Until.
-
-    Raises:
-        TypeError: For any other value.
-    """
-    is_word = isinstance(until, str) and until in WORDS and until != "none"
-    if not (until is None or is_word or isinstance(until, Until)):
-        raise TypeError(
-            f"until must be 'auto', 'converged', a tfbnn.Until or None, received {until!r}. Use for "
-            "example tfbnn.Until(ess=1000)."
-        )
-
-
 def with_limit(until: Until | str | None, max_seconds: float) -> Until:
     """Return `until` with a limit in seconds.
 

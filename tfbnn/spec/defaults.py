@@ -21,14 +21,15 @@ def default_scale_prior(likelihood: Likelihood) -> ScalePrior:
     return HalfNormal(3.0 if likelihood.has_classes else 1.0)
 
 
-def default_prior(layer_sizes: Sequence[float], likelihood: Likelihood) -> tuple[Any, str]:
-    """Return the prior of the weights, as `resolve_priors` takes it."""
+def default_prior(layer_sizes: Sequence[float], likelihood: Likelihood) -> tuple[Any, str, str]:
+    """Return (prior of the weights, as `resolve_priors` takes it, its text, the reason)."""
     # A smooth function of erf units consists of nearly linear units with a large scale behind them.
     of_scales = HalfNormal(3.0) if inf in layer_sizes else default_scale_prior(likelihood)
     sampled = HierarchicalNormal(of_scales)
-    first = {"kernel": ARD(of_scales), "bias": sampled}
+    first, others = {"kernel": ARD(of_scales), "bias": sampled}, len(layer_sizes) - 2
+    text = f"{first['kernel']} of the kernel, {sampled} of the bias" + f"; {sampled}" * others
     why = "the data choose a scale for each input and each layer"
-    return [first, *[sampled] * (len(layer_sizes) - 2)], why
+    return [first, *[sampled] * others], text, why
 
 
 def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] | None:
@@ -45,12 +46,3 @@ def default_y_transform(likelihood: Likelihood) -> tuple[tuple[str, ...], str] |
 def transform_choice(names: Sequence[str], why: str) -> Choice:
     """Return the Choice of a transform of the targets."""
     return Choice("y_transform", ", ".join(names) or "none", why)
-
-
-def prior_text(prior: Any) -> str:
-    """Describe a prior, or a dict or list of priors, as text."""
-    if isinstance(prior, dict):
-        return ", ".join(f"{prior_text(one)} of the {name}" for name, one in prior.items())
-    if isinstance(prior, list):
-        return "; ".join(map(prior_text, prior))
-    return str(prior)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
+from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import NetworkSpec
 
 # Batch of positions, tensor [C, P] -> log densities, tensor [C].
@@ -35,17 +36,18 @@ class DensitySpec:
     identity: object = field(default=None, repr=False)
 
     num_outputs: ClassVar[int] = 1
-    widest: ClassVar[int] = 1
     num_earlier: ClassVar[int] = 0
-    is_smooth: ClassVar[bool] = True
     likelihood_power: ClassVar[float] = 1.0
     gains_from_xla: ClassVar[bool] = True
-    gauss_newton_obstacle: ClassVar[str] = "a log density has no Gauss-Newton matrix"
 
     @property
-    def num_products(self) -> int:
-        """P, as if every number were a weight."""
-        return self.num_parameters
+    def network(self) -> NetworkFacts:
+        """Facts as if every number were a weight."""
+        ones = dict.fromkeys(("num_outputs", "num_units", "widest"), 1)
+        obstacle, products = "a log density has no Gauss-Newton matrix", self.num_parameters
+        return NetworkFacts(
+            **ones, input_shape=(1,), num_products=products, is_smooth=True, no_jacobian=obstacle
+        )
 
     def parameter_name(self, index: int) -> str:
         return f"coordinate {index}"
@@ -65,9 +67,9 @@ class DensitySpec:
         return _KEYS[0] in entry
 
 
-# The description of a density of P numbers. Both classes have `dtype`, `num_parameters`,
-# `num_products`, `num_outputs`, `widest`, `num_earlier`, `is_smooth`, `likelihood_power`,
-# `gains_from_xla`, `gauss_newton_obstacle`, `own_names`, `parameter_name` and `to_json`; see `NetworkSpec`.
+# The description of a density of P numbers. Both classes have `dtype`, `num_parameters`, `num_outputs`,
+# `num_earlier`, `likelihood_power`, `gains_from_xla`, `network`, `own_names`, `parameter_name` and `to_json`; see
+# `NetworkSpec`.
 Sampled: TypeAlias = NetworkSpec | DensitySpec
 
 

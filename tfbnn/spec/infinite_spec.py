@@ -2,25 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import cached_property, partial
+from dataclasses import dataclass, replace
+from functools import cached_property
 from math import inf
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from tfbnn.data.validation import check_integer
-from tfbnn.spec import priors
-from tfbnn.spec.activations import activations_of
 from tfbnn.spec.choices import is_auto
-from tfbnn.spec.defaults import default_prior
-from tfbnn.spec.layout import Slot
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.limit_kernels import LIMITS
 from tfbnn.spec.network_parts import NetworkFacts
-from tfbnn.spec.network_spec import NetworkSpec, check_priors, common_settings
-from tfbnn.spec.priors import LayerPrior, WeightPrior
-from tfbnn.spec.settings_json import settings_to_json
+from tfbnn.spec.network_spec import INFINITE, LayeredSpec, NetworkSpec, check_priors
 from tfbnn.system.arrays import Array
 
 # Largest number of rows on which the hyper-parameters are sampled, because each gradient inverts
@@ -29,7 +23,6 @@ MOST_SAMPLED, MOST_ROWS = 400, 4000
 # Standard deviation of noise that is always added, on the scale that the network sees: with less,
 # covariances cannot be factorised in float64.
 NOISE_FLOOR = 1e-4
-INFINITE = "inf"
 _MOST_LAYERS = 16
 
 
@@ -80,7 +73,7 @@ class LayerVariances(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class InfiniteSpec(NetworkSpec):
+class InfiniteSpec(LayeredSpec):
     """A multilayer perceptron of infinite width. Build it with `make_infinite_spec`.
 
     Its weights are integrated out: theta holds only the log scales of noise and priors. Everything
@@ -91,22 +84,12 @@ class InfiniteSpec(NetworkSpec):
         activations, priors: As in `ModelSpec`.
     """
 
-    layer_sizes: tuple[float, ...]
-    activations: tuple[str, ...]
-    priors: tuple[LayerPrior, ...]
-
-    what_it_computes = ("layer_sizes", "activations")
     gains_from_xla = False
 
     @property
-    def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
-        """Variables as in `NetworkSpec`; kernels and biases hold no weights, only scales."""
-        found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
-        for number, layer in enumerate(self.priors, start=1):
-            num_inputs = int(self.layer_sizes[0]) if number == 1 else 1
-            found.append((f"layer {number} kernel", (num_inputs, 0), layer.kernel))
-            found.append((f"layer {number} bias", (0,), layer.bias))
-        return found
+    def kernel_shapes(self) -> list[tuple[int, int]]:
+        """Shapes of kernels without weights, which have only scales."""
+        return [(int(self.layer_sizes[0]), 0), *[(1, 0)] * (len(self.layer_sizes) - 2)]
 
     def layer_variances(self, theta: Array) -> list[LayerVariances]:
         """Compute the LayerVariances of each layer for parameters theta [P]."""
@@ -125,9 +108,6 @@ class InfiniteSpec(NetworkSpec):
         scales = self.regression_likelihood.scale(nothing, log_scales, row_noise)
         return np.broadcast_to(scales, (len(theta), num_rows, self.num_targets))
 
-    def may_see_inputs(self, slot: Slot) -> bool:
-        return slot.name == "layer 1 kernel"
-
     @cached_property
     def network(self) -> NetworkFacts:
         num_outputs = 2 * int(self.layer_sizes[-1])
@@ -141,11 +121,6 @@ class InfiniteSpec(NetworkSpec):
             is_smooth=True,
             no_jacobian=None,
         )
-
-    @property
-    def architecture_text(self) -> str:
-        """Layers and activations, such as "5-inf-1, tanh"."""
-        return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -165,14 +140,6 @@ class InfiniteSpec(NetworkSpec):
             return None
         indices: Array = np.sort(np.random.default_rng(0).permutation(num_rows)[:MOST_SAMPLED])
         return indices
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the spec as plain dicts, lists, strings and numbers, for `ModelSpec.from_json`."""
-        entry = settings_to_json(self)
-        for name in ("name", "choices", "others", "likelihood_power", "earlier"):
-            del entry[name]
-        sizes = [INFINITE if size == inf else size for size in self.layer_sizes]
-        return {**entry, "layer_sizes": sizes}
 
 
 def require_weights(spec: NetworkSpec, what: str) -> None:
@@ -234,26 +201,17 @@ def make_infinite_spec(
             f"{settings['parameterization']!r}: with weights of a fixed scale outputs would be infinite."
         )
     of_function = FunctionGaussian(likelihood.noise_scale, likelihood.scale_prior)
-    layer_priors, common = common_settings(
-        2 * ends[1],
-        partial(default_prior, sizes),
-        partial(priors.resolve_priors, num_layers=len(sizes) - 1),
-        likelihood=of_function,
-        prior=prior,
-        **settings,
-    )
-    common["dtype"] = "float64"
-    for one in (prior for layer in layer_priors for prior in (layer.kernel, layer.bias)):
+    settings |= {"likelihood": of_function, "prior": prior}
+    spec = InfiniteSpec.make(sizes, 2 * ends[1], activation, settings)
+    for one in (prior for layer in spec.priors for prior in (layer.kernel, layer.bias)):
         if not (one.is_normal and one.has_scale):
             raise ValueError(
                 f"Infinite width needs normal priors, received {one!r}. Use Normal, HierarchicalNormal or ARD."
             )
-    activations = activations_of(activation, num_hidden=len(sizes) - 2)
-    for name in activations:
+    for name in spec.activations:
         if name not in LIMITS:
             raise ValueError(
                 f"Infinite width has closed forms for {', '.join(LIMITS)}, received activation={name!r}."
             )
-    spec = InfiniteSpec(layer_sizes=sizes, activations=activations, priors=layer_priors, **common)
     check_priors(spec)
-    return spec
+    return replace(spec, dtype="float64")

@@ -39,14 +39,14 @@ class VariableFacts(Place):
         return any(fnmatchcase(name, pattern) for name in names)
 
 
-def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str]:
+def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str, str]:
     """Return the prior of all variables except those of normalisation, and the reason.
 
     Scales and shifts of a normalisation keep their values by default. The kernels before and after
     it have a prior already, and a prior here would be redundant.
     """
     prior = HierarchicalNormal(default_scale_prior(likelihood))
-    return prior, "the data choose a scale for each variable"
+    return prior, str(prior), "the data choose a scale for each variable"
 
 
 def resolve_keras_priors(

@@ -12,6 +12,7 @@ import numpy as np
 
 from tfbnn.data.frames import listed
 from tfbnn.data.validation import check_choice
+from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.keras_config import check_config, parsed_config
 from tfbnn.spec.layout import Layer
 from tfbnn.spec.model_spec import ModelSpec
@@ -199,3 +200,13 @@ def spec_from_json(entry: dict[str, Any], custom: Iterable[Any] = ()) -> Network
     """
     kind = KerasSpec if entry.get("name") == KerasSpec.__name__ else ModelSpec
     return kind.from_json(entry, custom)
+
+
+def require_stack(spec: NetworkSpec, what: str) -> None:
+    """Raise ValueError unless `spec` has layers that `what`, an export, can write."""
+    require_weights(spec, what)
+    if isinstance(spec, KerasSpec):
+        raise ValueError(
+            f"{what} needs a plain stack of Dense layers, received {spec.architecture_text}. "
+            "Export single networks by Keras: model.to_keras(draw).export(path, format='onnx')."
+        )

@@ -6,37 +6,34 @@ arguments of `BayesianMLP`, in which settings that the user left open stay open.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, replace
-from functools import cached_property, partial
+from functools import cached_property
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from tfbnn.data.validation import check_integer
-from tfbnn.spec import priors
-from tfbnn.spec.activations import ACTIVATIONS, activations_of
+from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.choices import AUTO
-from tfbnn.spec.defaults import default_prior
 from tfbnn.spec.infinite_spec import InfiniteSpec, has_infinite, make_infinite_spec
-from tfbnn.spec.layout import Slot
 from tfbnn.spec.network_parts import NetworkFacts
 from tfbnn.spec.network_spec import (
     REGISTRY,
+    LayeredSpec,
     NetworkSpec,
     Readout,
     check_likelihood_power,
     check_priors,
-    common_settings,
 )
 from tfbnn.spec.own_classes import with_custom
-from tfbnn.spec.priors import WeightPrior
-from tfbnn.spec.settings_json import settings_from_json, settings_to_json
+from tfbnn.spec.settings_json import settings_from_json
 
 # Larger networks cannot be sampled, so a model file that declares one was not written by tfbnn.
 _MAX_LAYERS, _MAX_WIDTH = 64, 65536
 
 
 @dataclass(frozen=True, kw_only=True)
-class ModelSpec(NetworkSpec):
+class ModelSpec(LayeredSpec):
     """A multilayer perceptron with priors and a likelihood. Build it with `make_spec`.
 
     Attributes besides those of `NetworkSpec`:
@@ -46,23 +43,10 @@ class ModelSpec(NetworkSpec):
     """
 
     layer_sizes: tuple[int, ...]
-    activations: tuple[str, ...]
-    priors: tuple[priors.LayerPrior, ...]
 
-    what_it_computes = ("layer_sizes", "activations")
-
-    @cached_property
-    def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
-        found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
-        for number, layer in enumerate(self.priors, start=1):
-            shape = self.layer_sizes[number - 1 : number + 1]
-            found.append((f"layer {number} kernel", shape, layer.kernel))
-            found.append((f"layer {number} bias", shape[1:], layer.bias))
-        return found
-
-    def may_see_inputs(self, slot: Slot) -> bool:
-        """Check whether a variable is the first kernel."""
-        return slot.weights.start == 0
+    @property
+    def kernel_shapes(self) -> list[tuple[int, int]]:
+        return list(pairwise(self.layer_sizes))
 
     @property
     def readout(self) -> Readout:
@@ -85,21 +69,6 @@ class ModelSpec(NetworkSpec):
             is_smooth=all(ACTIVATIONS[name].smooth for name in self.activations),
             no_jacobian=None,
         )
-
-    @property
-    def architecture_text(self) -> str:
-        """Widths and activations, such as "5-20-20-1, tanh"."""
-        return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
-
-    def to_json(self) -> dict[str, Any]:
-        """Return the spec as plain dicts, lists, strings and numbers, which `from_json` reads."""
-        entry = settings_to_json(self)
-        del entry["name"], entry["choices"], entry["others"]
-        if self.likelihood_power == 1.0:  # the value of files without this entry
-            del entry["likelihood_power"]
-        if self.earlier is None:
-            del entry["earlier"]
-        return entry
 
     @classmethod
     def from_json(
@@ -155,18 +124,7 @@ def make_spec(layer_sizes: Any, *, activation: Any, **settings: Any) -> ModelSpe
         settings: The other arguments, see `common_settings`.
     """
     sizes = _layer_sizes(layer_sizes)
-    layer_priors, common = common_settings(
-        sizes[-1],
-        partial(default_prior, sizes),
-        partial(priors.resolve_priors, num_layers=len(sizes) - 1),
-        **settings,
-    )
-    spec = ModelSpec(
-        layer_sizes=sizes,
-        activations=activations_of(activation, num_hidden=len(sizes) - 2),
-        priors=layer_priors,
-        **common,
-    )
+    spec = ModelSpec.make(sizes, sizes[-1], activation, settings)
     check_priors(spec)
     return spec
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
-from math import prod
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar
+from functools import cached_property, partial
+from math import inf, prod
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
 
 import numpy as np
 
@@ -16,22 +16,15 @@ from tfbnn.data.transforms import parse_names
 from tfbnn.data.validation import check_choice, check_number, unknown_settings
 from tfbnn.spec import counts as counts  # registers its classes
 from tfbnn.spec import likelihoods, priors
+from tfbnn.spec.activations import activations_of
 from tfbnn.spec.choices import AUTO, Choice, is_auto
-from tfbnn.spec.defaults import (
-    default_y_transform,
-    prior_text,
-    transform_choice,
-)
+from tfbnn.spec.defaults import default_prior, default_y_transform, transform_choice
 from tfbnn.spec.layout import Layer, Layout, Slot
 from tfbnn.spec.network_parts import NetworkFacts
-from tfbnn.spec.own_classes import (
-    check_settings,
-    import_name,
-    with_custom,
-    without_layers,
-)
+from tfbnn.spec.own_classes import check_settings, import_name, with_custom
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior
 from tfbnn.spec.priors import EarlierRows, HalfNormal, LayerPrior, ScalePrior, WeightPrior
+from tfbnn.spec.settings_json import settings_to_json
 from tfbnn.system.arrays import Array
 
 T = TypeVar("T")
@@ -41,6 +34,7 @@ DTYPES = ("float32", "float64")
 
 # Transform of the targets that the rows of a fit will choose.
 OPEN = (AUTO,)
+INFINITE = "inf"
 
 REGISTRY = ChainMap(priors.REGISTRY, likelihoods.REGISTRY)
 
@@ -165,29 +159,6 @@ class NetworkSpec(ABC):
         return self.network.num_outputs
 
     @property
-    def widest(self) -> int:
-        """Number of units in the widest layer, the inputs included."""
-        return self.network.widest
-
-    @property
-    def is_smooth(self) -> bool:
-        """True if all layers have a continuous gradient."""
-        return self.network.is_smooth
-
-    @property
-    def gauss_newton_obstacle(self) -> str | None:
-        """Reason why there is no Gauss-Newton matrix, or None if there is one.
-
-        The matrix needs derivatives of every row's outputs.
-        """
-        return self.network.no_jacobian
-
-    @property
-    def num_products(self) -> int:
-        """Approximate number of products per row: one per weight, more where weights are shared."""
-        return self.network.num_products
-
-    @property
     @abstractmethod
     def architecture_text(self) -> str:
         """Short description of the network, such as "5-20-20-1, tanh"."""
@@ -239,10 +210,6 @@ class NetworkSpec(ABC):
 
         The function `spec_from_json` of `tfbnn.spec.keras_spec` reads them.
         """
-
-    def with_priors_of(self, other: NetworkSpec) -> Self:
-        """Return this network with the priors of another spec of the same network."""
-        return replace(self, **{self.holds_priors: getattr(other, self.holds_priors)})
 
     @property
     def num_parameters(self) -> int:
@@ -317,17 +284,13 @@ class NetworkSpec(ABC):
 
     @property
     def class_likelihood(self) -> likelihoods.ClassLikelihood:
-        """The likelihood as a ClassLikelihood; raises TypeError if it has no classes."""
-        if isinstance(self.likelihood, likelihoods.ClassLikelihood):
-            return self.likelihood
-        raise TypeError(f"{self.likelihood_name} has no classes. Ask `has_classes` first.")
+        """The likelihood as a ClassLikelihood; ask `has_classes` first."""
+        return cast(likelihoods.ClassLikelihood, self.likelihood)
 
     @property
     def regression_likelihood(self) -> likelihoods.Regression:
-        """The likelihood as a Regression; raises TypeError if its targets are classes."""
-        if isinstance(self.likelihood, likelihoods.Regression):
-            return self.likelihood
-        raise TypeError(f"{self.likelihood_name} has no noise. Ask `has_classes` first.")
+        """The likelihood as a Regression; ask `has_classes` first."""
+        return cast(likelihoods.Regression, self.likelihood)
 
     @property
     def num_classes(self) -> int:
@@ -349,6 +312,67 @@ class NetworkSpec(ABC):
         return self.parameterization == "ntk"
 
 
+@dataclass(frozen=True, kw_only=True)
+class LayeredSpec(NetworkSpec):
+    """A multilayer perceptron, of finite or infinite width.
+
+    Attributes besides those of `NetworkSpec`:
+        layer_sizes: Widths from inputs to outputs.
+        activations: One name per hidden layer.
+        priors: One LayerPrior per layer.
+    """
+
+    layer_sizes: tuple[Any, ...]
+    activations: tuple[str, ...]
+    priors: tuple[LayerPrior, ...]
+
+    what_it_computes = ("layer_sizes", "activations")
+
+    @classmethod
+    def make(cls, sizes: tuple[Any, ...], num_outputs: int, activation: Any, settings: Any) -> Self:
+        """Build a spec from the arguments of `BayesianMLP`, for `check_priors`."""
+        layer_priors, common = common_settings(
+            num_outputs,
+            partial(default_prior, sizes),
+            partial(priors.resolve_priors, num_layers=len(sizes) - 1),
+            **settings,
+        )
+        activations = activations_of(activation, num_hidden=len(sizes) - 2)
+        return cls(layer_sizes=sizes, activations=activations, priors=layer_priors, **common)
+
+    @property
+    @abstractmethod
+    def kernel_shapes(self) -> list[tuple[int, int]]:
+        """Shape of the kernel of each layer."""
+
+    @cached_property
+    def variables(self) -> list[tuple[str, tuple[int, ...], WeightPrior]]:
+        found: list[tuple[str, tuple[int, ...], WeightPrior]] = []
+        for number, (layer, shape) in enumerate(zip(self.priors, self.kernel_shapes), start=1):
+            found.append((f"layer {number} kernel", shape, layer.kernel))
+            found.append((f"layer {number} bias", shape[1:], layer.bias))
+        return found
+
+    def may_see_inputs(self, slot: Slot) -> bool:
+        """Check whether a variable is the first kernel."""
+        return slot.name == "layer 1 kernel"
+
+    @property
+    def architecture_text(self) -> str:
+        """Widths and activations, such as "5-20-20-1, tanh"."""
+        return ", ".join(["-".join(map(str, self.layer_sizes)), *dict.fromkeys(self.activations)])
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the spec as plain dicts, lists, strings and numbers, for `ModelSpec.from_json`."""
+        entry = settings_to_json(self)
+        del entry["name"], entry["choices"], entry["others"]
+        if self.likelihood_power == 1.0:  # the value of files without this entry
+            del entry["likelihood_power"]
+        if self.earlier is None:
+            del entry["earlier"]
+        return entry | {"layer_sizes": [INFINITE if n == inf else n for n in self.layer_sizes]}
+
+
 def dtype_name(dtype: Any) -> Any:
     """Return the name of a NumPy or TensorFlow dtype; return other values unchanged."""
     if dtype is None or isinstance(dtype, str):
@@ -368,19 +392,6 @@ def check_likelihood_power(power: Any) -> float:
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
-def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
-    """Check user-defined classes, and return those that are not layers.
-
-    Layer classes are remembered instead.
-
-    Raises:
-        TypeError, ValueError: For anything that `with_custom` refuses.
-    """
-    classes: tuple[type, ...] = without_layers(custom)
-    with_custom(REGISTRY, classes)
-    return classes
-
-
 def check_likelihood(likelihood: Any) -> None:
     """Raise TypeError unless the argument is a likelihood."""
     if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
@@ -390,7 +401,7 @@ def check_likelihood(likelihood: Any) -> None:
 
 def common_settings(
     num_outputs: int,
-    default_prior: Callable[[likelihoods.Likelihood], tuple[Any, str]],
+    default_prior: Callable[[likelihoods.Likelihood], tuple[Any, str, str]],
     resolve_prior: Callable[[Any], T],
     *,
     prior: Any,
@@ -419,8 +430,8 @@ def common_settings(
     dtype = check_choice("dtype", dtype_name(dtype), DTYPES)
     choices, prior_is_chosen = [], is_auto(prior)
     if prior_is_chosen:
-        prior, why = default_prior(likelihood)
-        choices.append(Choice("prior", prior_text(prior), why))
+        prior, text, why = default_prior(likelihood)
+        choices.append(Choice("prior", text, why))
     if is_auto(parameterization):
         parameterization, why = "ntk", "one prior is right for every width"
         if not prior_is_chosen:

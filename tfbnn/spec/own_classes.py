@@ -60,6 +60,9 @@ def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:
         raise TypeError(f"custom must be a list of classes, received {custom!r:.200}.")
     own: dict[str, type] = {}
     for cls in custom:
+        if is_layer(cls):
+            remember([cls])
+            continue
         check_class(cls, registry)
         if own.setdefault(cls.__name__, cls) is not cls:
             raise ValueError(
@@ -105,14 +108,6 @@ def check_settings(settings: CustomPrior | CustomNoise, registry: Mapping[str, t
     Raises:
         TypeError, ValueError: With the setting and what to do.
     """
-    _check_json(settings, registry)
-    if isinstance(settings, CustomNoise):
-        centre_and_width_of(settings)
-    else:
-        _check_prior(settings)
-
-
-def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type]) -> None:
     try:
         hash(settings)
         text = json.dumps(settings_to_json(settings), allow_nan=False)
@@ -124,6 +119,10 @@ def _check_json(settings: CustomPrior | CustomNoise, registry: Mapping[str, type
             f"Settings of {type(settings).__name__} must be finite numbers, texts, booleans, None or "
             f"tuples of them, which a file can hold, received {settings!r:.200} ({error})."
         ) from error
+    if isinstance(settings, CustomNoise):
+        centre_and_width_of(settings)
+    else:
+        _check_prior(settings)
 
 
 def _check_prior(prior: CustomPrior) -> None:
@@ -161,15 +160,6 @@ def remember(kinds: Iterable[type]) -> tuple[str, ...]:
     named = {import_name(kind): kind for kind in kinds}
     _known.update(named)
     return tuple(sorted(named))
-
-
-def without_layers(custom: Any) -> Any:
-    """Return a user's `custom` classes without classes of layers, which are remembered."""
-    if isinstance(custom, type) or not isinstance(custom, Iterable):
-        return custom  # refused where the other classes are checked
-    custom = tuple(custom)
-    remember(filter(is_layer, custom))
-    return tuple(one for one in custom if not is_layer(one))
 
 
 def known_layers(names: Sequence[str]) -> tuple[type, ...]:

@@ -1,13 +1,6 @@
 """Model files with sampled networks, and, in `tfbnn.storage.run`, folders written during a run."""
 
-from typing import Any
-
-from tfbnn.spec.habits import absent
 from tfbnn.storage.format.sealing import seal
 from tfbnn.storage.model.file import read_model, write_model
 
 __all__ = ["read_model", "seal", "write_model"]
-
-
-def __getattr__(name: str) -> Any:
-    raise absent("tfbnn.storage", name, __all__)

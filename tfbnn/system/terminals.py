@@ -109,6 +109,15 @@ def is_terminal(stream: Any) -> bool:
     return bool(getattr(stream, "isatty", lambda: False)())
 
 
+def columns(stream: Any) -> int | None:
+    """Return the width of a terminal stream in columns, or None for another stream."""
+    try:
+        size = os.get_terminal_size(stream.fileno()).columns
+    except (AttributeError, OSError, ValueError):
+        return None
+    return size or 80  # some pseudo-terminals do not know their size
+
+
 def same_file(one: Any, other: Any) -> bool:
     """Return whether two streams write to the same terminal or file."""
     try:

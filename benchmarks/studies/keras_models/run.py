@@ -148,7 +148,7 @@ def others(num_rows, repeats, count):
             [
                 name,
                 f"{spec.num_parameters}",
-                "yes" if spec.gauss_newton_obstacle is None else "no",
+                "yes" if spec.network.no_jacobian is None else "no",
                 "no" if spec.readout is None else "yes",
                 f"{np.median([run() for _ in range(repeats)]):.2f}",
                 f"{compilation:.1f}",

@@ -115,7 +115,9 @@ def test_a_rare_category_is_scaled():
     frame = pd.DataFrame({"c": ["a", "b"] * 20_000 + ["rare"], "a": np.arange(40_001.0)})
     ensemble = coded_ensemble(frame, np.arange(40_001.0))
     inputs = ensemble.training_inputs
-    variances = replace(inputs, covariance=np.diagonal(inputs.covariance)[:, None])  # of many inputs
+    variances = replace(
+        inputs, covariance=np.diagonal(inputs.covariance)[:, None]
+    )  # of many inputs
     for one in (ensemble, replace(ensemble, training_inputs=variances)):
         assert 0.1 < check_inputs(one).stddev < 10.0
 

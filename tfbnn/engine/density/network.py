@@ -126,7 +126,7 @@ def _by_weights(hidden: Tensor, upstream: Tensor) -> tuple[Tensor, Tensor]:
 
 def network_tiles(spec: NetworkSpec, theta: Tensor, num_rows: int) -> Iterator[Tensor]:
     """Yield parts of theta [M, P] whose hidden units fit into memory; one part if M is 0."""
-    step = max(1, _HIDDEN_VALUES // (num_rows * spec.widest))
+    step = max(1, _HIDDEN_VALUES // (num_rows * spec.network.widest))
     for start in range(0, max(len(theta), 1), step):
         yield theta[start : start + step]
 

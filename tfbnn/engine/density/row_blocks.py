@@ -33,7 +33,7 @@ def rows_per_block(spec: Sampled, num_networks: int) -> int:
         spec: Spec of the model or log density.
         num_networks: Number C of networks that share a program.
     """
-    width = max(num_networks, 1) * spec.widest
+    width = max(num_networks, 1) * spec.network.widest
     if has_gpu():
         rows = _GPU_VALUES // width
     else:

@@ -262,11 +262,7 @@ def _facts(samples: Samples) -> Iterator[tuple[str, str]]:
         f"{int(samples.num_gradients['sampling'].sum())} gradients",
     )
     if samples.log_evidence is not None:
-        yield (
-            "evidence",
-            f"its logarithm is {samples.log_evidence.stepping_stone} by stepping stones, "
-            f"{samples.log_evidence.thermodynamic} by thermodynamic integration",
-        )
+        yield "evidence", f"its logarithm is {samples.log_evidence}"
     for note in samples.notes:
         yield "note", note
     spent = ", ".join(f"{name} {s:.1f}" for name, s in samples.seconds.items() if s >= 0.05)

@@ -191,7 +191,7 @@ def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -
     """Convert the prior to that of a perceptron; return None if some weights keep their values."""
     if not isinstance(prior, dict):
         return prior
-    default, _ = default_keras_prior(likelihood)
+    default, *_ = default_keras_prior(likelihood)
     found = resolve_keras_priors(prior, described.variables, default)
     if None in found:
         return None
@@ -209,7 +209,7 @@ def _keras_spec(model: Any, described: Described, prior: Any, **settings: Any) -
     shape, layer_classes = described.input_shape, known_layers(described.custom)
     network = built(shape, described.architecture, (), frozen, layer_classes, "float64")
     trial = try_model(model, network)
-    default, _ = default_keras_prior(settings["likelihood"])
+    default, *_ = default_keras_prior(settings["likelihood"])
     resolve = partial(resolve_keras_priors, variables=described.variables, default=default)
     found, common = common_settings(
         trial.facts["num_outputs"], default_keras_prior, resolve, prior=prior, **settings

@@ -285,7 +285,7 @@ class TunedKernel(Kernel):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if the model has too many parameters to whiten."""
         size, whitens = spec.num_parameters, self.preconditioner == "gauss_newton"
-        if whitens and spec.gauss_newton_obstacle is None and size > _LARGEST_WHITENING:
+        if whitens and spec.network.no_jacobian is None and size > _LARGEST_WHITENING:
             raise ValueError(
                 "preconditioner='gauss_newton' needs matrices of P x P float64, "
                 f"{8e-9 * size**2:.2g} GB each for P = {size}, and is offered up to P = "
@@ -298,7 +298,7 @@ class TunedKernel(Kernel):
             instead = self.preconditioners[1]
             return replace(self, preconditioner=instead), f"{instead}: {self.no_whitening}"
         wants = self.preconditioner in ("auto", "gauss_newton")
-        if wants and (why := spec.gauss_newton_obstacle) is not None:
+        if wants and (why := spec.network.no_jacobian) is not None:
             return replace(self, preconditioner="diagonal"), f"diagonal, because {why}"
         if self.preconditioner != "auto":
             return self, f"{self.preconditioner}, as asked"
@@ -316,7 +316,7 @@ class TunedKernel(Kernel):
         smooth, kinked = self.accept_targets
         if smooth == kinked:
             return smooth, "default"
-        if spec.is_smooth:
+        if spec.network.is_smooth:
             return smooth, "default for smooth activations"
         return kinked, "default for ReLU-like activations"
 

@@ -214,7 +214,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if the model does not have the requested metric."""
         super().check_model(spec, row_noise)
-        is_network, obstacle = isinstance(spec, NetworkSpec), spec.gauss_newton_obstacle
+        is_network, obstacle = isinstance(spec, NetworkSpec), spec.network.no_jacobian
         if obstacle is not None and (is_network or self.metric == "gauss_newton"):
             instead = "metric='softabs', which takes second derivatives"
             if is_network:

@@ -63,7 +63,7 @@ class Threads(Executor):
         if not self.warms_up():
             return False
         self._phase = "warmup"
-        if self._deadline.is_finite:
+        if self._deadline.max_seconds < math.inf:
             self._compile()
             self.pauses_at = time.perf_counter() + self._deadline.for_warmup()
         stops = self.go_to(0, notify)

@@ -191,7 +191,7 @@ def make_completion(potential: Density, data: Data, seed: int) -> Completion:
         return lambda coordinates, statistics, chains, first: (coordinates, statistics)
     function = _compiled_completion(potential)
     # One shape for all calls, so that one program suffices.
-    values = data.length * potential.spec.widest
+    values = data.length * potential.spec.network.widest
     tile = min(max(1, _VALUES // values), _MOST_DRAWS)
 
     def complete(

@@ -154,7 +154,7 @@ def cooling_obstacle(spec: NetworkSpec) -> str | None:
     """Return the reason why no population can be cooled, or None."""
     if spec.earlier is not None:
         return "its prior is an earlier posterior, which gives no independent draws"
-    return spec.gauss_newton_obstacle
+    return spec.network.no_jacobian
 
 
 def without_learned_noise(spec: NetworkSpec) -> NetworkSpec:

@@ -57,8 +57,8 @@ def plan_newton(spec: NetworkSpec, num_rows: int, settings: Pretraining) -> Newt
         has chosen the points.
     """
     size, lines = spec.layout.num_parameters, num_rows * spec.num_outputs
-    if spec.gauss_newton_obstacle is not None:
-        return NewtonPlan(0, "", f"none, as {spec.gauss_newton_obstacle}")
+    if spec.network.no_jacobian is not None:
+        return NewtonPlan(0, "", f"none, as {spec.network.no_jacobian}")
     method, flops = _cheapest(size, lines)
     about = f"N = {num_rows}, P = {size}"
     if settings.newton_iterations != "auto":

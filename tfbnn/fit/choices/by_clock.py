@@ -174,7 +174,7 @@ def affords_polish(spec: NetworkSpec, num_rows: int, options: FitOptions) -> boo
     input-dependent noise, 50-50 scored -2.72 per row on concrete, -1.16 on airfoil and 2.47 on the demo,
     20-20 -2.61, -1.12 and 2.53 (medians of three seeds, for 50-50 of one or two).
     """
-    if spec.gauss_newton_obstacle is not None:
+    if spec.network.no_jacobian is not None:
         return True
     sizes = FitSizes(num_rows, spec.num_parameters, options.num_chains)
     polish = plan_newton(one_noise(spec) or spec, sizes.rows_of_search, Pretraining())

@@ -81,9 +81,9 @@ class RowsTarget:
 
     def factor(self, theta: Array) -> Array:
         """Compute the lower Cholesky factor [P, P] of the Gauss-Newton matrix at one network [P]."""
-        if self._spec.gauss_newton_obstacle is not None:
+        if self._spec.network.no_jacobian is not None:
             raise ValueError(
-                f"basins needs derivatives: {self._spec.gauss_newton_obstacle}. Use stack_chains."
+                f"basins needs derivatives: {self._spec.network.no_jacobian}. Use stack_chains."
             )
         from tfbnn.engine.density.data import make_data
         from tfbnn.engine.density.laplace import factor_at

@@ -302,15 +302,11 @@ def _common_sizes(arrays: Mapping[str, Array | h5py.Dataset]) -> dict[str, int]:
             continue
         shape = arrays[name].shape
         wanted = [sizes.get(dimension, dimension) for dimension in dimensions]
-        _require(
-            len(shape) == len(dimensions) and 0 not in shape,
-            f"{name} must have the shape {wanted} without zeros, found {list(shape)}",
+        fits = len(shape) == len(dimensions) and 0 not in shape
+        fits = fits and all(
+            sizes.setdefault(dim, size) == size for dim, size in zip(dimensions, shape)
         )
-        for dimension, size in zip(dimensions, shape):
-            _require(
-                sizes.setdefault(dimension, size) == size,
-                f"{name} must have the shape {wanted}, found {list(shape)}",
-            )
+        _require(fits, f"{name} must have the shape {wanted} without zeros, found {list(shape)}")
     return sizes
 
 

@@ -89,7 +89,11 @@ def read_model(
             check_seal(file)
             if untrusted:
                 ensemble = from_arrays(read_foreign(file, max_bytes))
-                _refuse_own_classes(ensemble)
+                if ensemble.spec.own_names:  # the record in a file may be wrong
+                    raise ModelFileError(
+                        f"it uses custom classes, {', '.join(ensemble.spec.own_names)}, which untrusted=True "
+                        "does not allow. Load a file that you trust with untrusted=False."
+                    )
                 return ensemble
             with opened_datasets(file, max_bytes) as (version, datasets):
                 return from_arrays(datasets, version, custom)
@@ -103,15 +107,3 @@ def read_model(
                 f"{path!r} is not a readable tfbnn model file ({type(error).__name__}: {error}). "
                 "Check that it was copied completely, or save it again."
             ) from error
-
-
-def _refuse_own_classes(ensemble: Ensemble) -> None:
-    """Refuse a model with custom classes.
-
-    Custom layers are found in this process's registry, because the record in a file may be wrong.
-    """
-    if ensemble.spec.own_names:
-        raise ModelFileError(
-            f"it uses custom classes, {', '.join(ensemble.spec.own_names)}, which untrusted=True does "
-            "not allow. Load a file that you trust with untrusted=False."
-        )

@@ -51,17 +51,16 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
                 args, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
             )
         except OSError as error:
-            raise ChildProcessError(
-                f"The process that reads foreign model files did not start ({error}). Pass "
-                "untrusted=False for a file of your own."
-            ) from error
+            raise _not_started(error) from error
         stream = cast(BufferedReader, process.stdout)
         timer = threading.Timer(_START_SECONDS + _SECONDS_PER_BYTE * file_size, process.kill)
         try:
             timer.start()
             if stream.read(len(READY)) != READY:
                 process.wait()
-                raise ChildProcessError(_start_failure(complaints))
+                complaints.seek(0)
+                lines = complaints.read(10**5).decode(errors="replace").strip().splitlines()
+                raise _not_started(lines[-1] if lines else "no message")
             arrays = _receive(stream, max_bytes)
             stream.close()  # ends a child that sends more
             code = process.wait()
@@ -134,10 +133,8 @@ def _described_arrays(header: Any, max_bytes: int) -> dict[str, tuple[str, list[
     return described
 
 
-def _start_failure(complaints: IO[bytes]) -> str:
-    complaints.seek(0)
-    lines = complaints.read(10**5).decode(errors="replace").strip().splitlines()
-    return (
-        "The process that reads foreign model files did not start "
-        f"({lines[-1] if lines else 'no message'}). Pass untrusted=False for a file of your own."
+def _not_started(why: object) -> ChildProcessError:
+    return ChildProcessError(
+        f"The process that reads foreign model files did not start ({why}). Pass untrusted=False for a file "
+        "of your own."
     )

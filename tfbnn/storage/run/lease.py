@@ -63,7 +63,13 @@ class Lease:
 
     def __init__(self, path: str, handle: int):
         self._path, self._handle, self._is_released = path, handle, False
-        self._text = json.dumps(_this_process()).encode()
+        who = {
+            "host": socket.gethostname(),
+            "pid": os.getpid(),
+            "since": datetime.now(UTC).isoformat(timespec="seconds"),
+            "token": secrets.token_hex(16),
+        }
+        self._text = json.dumps(who).encode()
 
     def take(self) -> None:
         """Lock the file and write the identity of this process in it."""
@@ -118,15 +124,6 @@ class Lease:
         """Release the lease."""
         os.close(self._handle)
         self._is_released = True
-
-
-def _this_process() -> dict[str, str | int]:
-    return {
-        "host": socket.gethostname(),
-        "pid": os.getpid(),
-        "since": datetime.now(UTC).isoformat(timespec="seconds"),
-        "token": secrets.token_hex(16),
-    }
 
 
 def _holder(path: str) -> str:

@@ -167,12 +167,12 @@ def test_outputs_that_do_not_depend_smoothly_on_inputs_have_no_slope():
 @pytest.mark.statistics
 def test_a_recurrent_layer_has_no_such_derivatives_and_says_so():
     spec = KINDS["recurrent"].model().spec
-    assert "recurrent" in spec.gauss_newton_obstacle
+    assert "recurrent" in spec.network.no_jacobian
     with pytest.raises(
         ValueError, match="recurrent layer at once, unless it has unroll=True. Use kernel='nuts'"
     ):
         SMMALA().check_model(spec, row_noise=False)
-    assert KINDS["attention"].model().spec.gauss_newton_obstacle is None
+    assert KINDS["attention"].model().spec.network.no_jacobian is None
 
 
 @pytest.mark.parametrize("name", statistics_but(CHEAP, KERAS_ONLY))
