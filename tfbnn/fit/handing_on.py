@@ -14,7 +14,7 @@ from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.model_spec import perceptron
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.open_spec import is_open
+from tfbnn.spec.open_spec import OpenSpec, is_open
 from tfbnn.spec.rows import Known, known_of_rows, row_digests
 
 # Settings in which both models have to agree, so that their parameters have the same meaning.
@@ -37,7 +37,8 @@ def known_from(model: SampledModel, initial_state: Any = None) -> Known | None:
     if model.earlier is not None:
         sources.append(model.earlier)
     if isinstance(initial_state, Ensemble):
-        refuse_other_network("initial_state", model.spec, initial_state.spec)
+        if not isinstance(model._described, OpenSpec):  # these are compared when the rows are known
+            refuse_other_network("initial_state", model.spec, initial_state.spec)
         sources.append(initial_state)
     if not sources:
         return None

@@ -24,7 +24,7 @@ class Counters:
         transitions: Dict phase -> number of transitions in it.
         acceptance_sum, num_gradients: Dict phase -> sums over its transitions [C].
         num_divergent: Divergent transitions of the sampling phase [C].
-        num_refused: Transitions since the last block in which a chain accepted anything [C].
+        num_refused: Transitions since the last block in which a chain moved [C].
         recent_acceptance: Mean acceptance over the last block [C], NaN before it.
         step_size: Step sizes in use [C], NaN before they are known.
         warmup_cut: Number of warm-up transitions if a time limit has cut warm-up short, else None.

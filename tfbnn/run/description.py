@@ -30,8 +30,8 @@ from tfbnn.system.arrays import Array
 if TYPE_CHECKING:
     from tfbnn.storage.run.folder import RunFolder
 
-# Numbers that runs of release 0.2 have, too; no draw depends on them.
-_REMOVED = ("num_workers", "restart")
+# Settings that runs of release 0.2 have, too; no draw depends on them.
+_REMOVED = ("num_workers", "restart", "keep_rungs")
 # Name of the array of given starts.
 INITIAL_STATE = "initial state"
 
@@ -75,6 +75,10 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
     }
 
 
+def _kept(settings: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in settings.items() if name not in _REMOVED}
+
+
 def config_to_arrays(config: RunConfig) -> dict[str, Array]:
     """Return a dict name -> array of the rows, and of the given starts."""
     arrays: dict[str, Array] = {}
@@ -105,9 +109,9 @@ def read_config(folder: RunFolder, custom: Sequence[Any] = ()) -> RunConfig:
         fixed = dict(description["fixed"])
         given = description.get("initial_state")  # missing in earlier releases
         common = dict(
-            kernel=fixed["kernel"],
+            kernel=_kept(fixed["kernel"]),
             sampling=Sampling(
-                **{key: fixed["numbers"][key] for key in fixed["numbers"] if key not in _REMOVED},
+                **_kept(fixed["numbers"]),
                 num_results=int(description["num_results"]),
                 # Missing in earlier releases.
                 until=Until.from_json(description.get("until")),

@@ -138,8 +138,10 @@ class OpenSpec:
             num_inputs = coding.num_inputs
         targets = np.asarray(plain_frame(y, "y"))
         num_targets = targets.shape[1] if targets.ndim == 2 else 1
-        likelihoods, is_open = self._likelihoods, is_auto(self.settings["likelihood"])
-        labels = set() if is_open and targets.dtype.kind == "f" else set(targets.ravel().tolist())
+        likelihoods, given = self._likelihoods, self.settings["likelihood"]
+        is_open = is_auto(given)
+        has_labels = targets.dtype.kind != "f" if is_open else getattr(given, "has_classes", False)
+        labels = set(targets.ravel().tolist()) if has_labels else set()
         if is_open and labels and all(isinstance(one, (str, bool)) for one in labels):
             likelihoods = (Bernoulli() if len(labels) <= 2 else Categorical(),)
         first, *others = self._candidates(num_inputs, num_targets, len(labels), likelihoods)

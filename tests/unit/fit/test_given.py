@@ -185,6 +185,16 @@ def test_a_model_hands_on_what_it_knows_of_rows(engine):
     assert run.pretraining == "the last draws of another model"
 
 
+def test_a_new_model_with_open_layers_takes_the_network_of_its_starts(engine):
+    there = synthetic_ensemble((2, 20, 20, 1), parameterization="ntk")
+    earlier, model = tfbnn.BayesianMLP.from_ensemble(there), tfbnn.BayesianMLP()
+    fake_fit(model, pretraining="auto", initial_state=earlier)
+    assert model.spec.layer_sizes == (2, 20, 20, 1)
+    with pytest.raises(ValueError, match="initial_state must be a model whose parameterization is"):
+        standard = tfbnn.BayesianMLP(parameterization="standard", prior=priors.Normal())
+        fake_fit(standard, pretraining="auto", initial_state=earlier)
+
+
 def test_a_model_hands_on_its_classes(engine):
     settings = dict(likelihood=tfbnn.likelihoods.Categorical(), y_transform=None)
     there = synthetic_ensemble((2, 4, 3), classes=("cat", "dog", "emu"), **settings)

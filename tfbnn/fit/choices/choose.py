@@ -19,6 +19,7 @@ from tfbnn.fit.choices.compare_networks import choose_network
 from tfbnn.fit.choices.infinite import options_of_infinite
 from tfbnn.fit.choices.pilot import failed_rows, misfits_of, pilot_noise, y_transform
 from tfbnn.fit.choices.rules import FitSizes
+from tfbnn.fit.handing_on import refuse_other_network
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.run.config import FitConfig
 from tfbnn.run.deadline import Deadline
@@ -296,7 +297,7 @@ def _network_of_draws(spec: ModelSpec, there: NetworkSpec) -> ModelSpec:
     """Return the one of several networks whose draws are the starts.
 
     Raises:
-        ValueError: If it is none of them.
+        ValueError: If it is none of them, or its parameters have another meaning.
     """
     alike = [one for one in (spec, *spec.others) if _same_network(one, there)]
     if not alike:
@@ -304,6 +305,7 @@ def _network_of_draws(spec: ModelSpec, there: NetworkSpec) -> ModelSpec:
             f"initial_state must be one of the networks that this model may have, received "
             f"{there.architecture_text}, {there.likelihood_name}. Give its layer_sizes and likelihood."
         )
+    refuse_other_network("initial_state", alike[0], there)
     return replace(cast(ModelSpec, alike[0]), others=())
 
 
