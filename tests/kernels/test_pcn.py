@@ -15,8 +15,7 @@ from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.kernels.metropolis import Point
-from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
-from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
+from tfbnn.engine.kernels.pcn import CrankNicolsonProposal, LangevinCrankNicolsonProposal
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, PowerPosterior, Repriorised
 from tfbnn.likelihoods import Gaussian

@@ -364,7 +364,7 @@ class SampledNetwork(SampledModel):
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.subject import KnownRows, Subject
+        from tfbnn.plots.page.content import KnownRows, Subject
         from tfbnn.plots.page.writing import write_report
 
         known = known_of_rows(self.spec, noise_scale, offset)

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tfbnn.posterior.basins.basins import Basins
     from tfbnn.posterior.calibration.calibration import Calibration
     from tfbnn.posterior.distribution import ClassDistribution, PredictiveDistribution
-    from tfbnn.posterior.gradient import Gradient
+    from tfbnn.posterior.forward import Gradient
     from tfbnn.posterior.prior_predictive import PriorDraws
     from tfbnn.posterior.relevance import Importance, Relevance
     from tfbnn.posterior.stacking import Stacking
@@ -425,7 +425,7 @@ class SampledModel(ExplainsAttributes):
         Example:
             slope, error = model.predict_gradient(x)
         """
-        from tfbnn.posterior.gradient import gradient_of_model
+        from tfbnn.posterior.forward import gradient_of_model
 
         ensemble = self._fitted("predict_gradient", allow_unsampled=False)
         return gradient_of_model(ensemble, checked_inputs(ensemble, x))
