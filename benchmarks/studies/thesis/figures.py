@@ -90,13 +90,19 @@ def _draw_sweep(axis, found, published, study, what):
         theirs = published.get((study, kernel, what))
         if theirs:
             axis.plot(*zip(*sorted(theirs.items())), "--", color=colour, label=f"{kernel}, thesis")
-        ours = sorted(
-            (row["value"], max(row[what]["test"], LEAST_R2) if what == "r2_log10" else row[what])
-            for row in found
-            if row["kernel"] == kernel
-        )
-        if ours:
-            axis.plot(*zip(*ours), "o-", color=colour, label=kernel)
+        for again, marker in ((False, "o-"), (True, "o")):
+            ours = sorted(
+                (
+                    row["value"],
+                    max(row[what]["test"], LEAST_R2) if what == "r2_log10" else row[what],
+                )
+                for row in found
+                if row["kernel"] == kernel and (row.get("seed", 0) > 0) == again
+            )
+            label = f"{kernel}, other seeds" if again else kernel
+            look = {"fillstyle": "none"} if again else {}
+            if ours:
+                axis.plot(*zip(*ours), marker, color=colour, label=label, **look)
     axis.set_xscale("log")
     axis.legend(fontsize=7)
 
@@ -105,7 +111,8 @@ def _draw_residuals(axis, found):
     """Densities of what HMC leaves, and the standard normal one."""
     centres, width = (EDGES[1:] + EDGES[:-1]) / 2, EDGES[1] - EDGES[0]
     axis.plot(centres, np.exp(-(centres**2) / 2) / np.sqrt(2 * np.pi), "k:", label="normal")
-    for row in sorted(found, key=lambda row: row["value"]):
+    first = [row for row in found if not row.get("seed")]
+    for row in sorted(first, key=lambda row: row["value"]):
         counts = np.array(row["residuals"])
         if row["spread"] == 0.0:
             continue  # of a chain that stood still

@@ -135,7 +135,7 @@ def _sweep(rows, published, study, label):
         )
         lines.append(
             [
-                value or "",
+                f"{value or ''}" + (f", seed {row['seed']}" if row.get("seed") else ""),
                 kernel,
                 row["num_results"] if "acceptance" in row else "",
                 f"{row['r2_log10']['train']:.4f}",
@@ -149,7 +149,24 @@ def _sweep(rows, published, study, label):
                 *_of_chain(row, steps),
             ]
         )
-    return f"## {study.capitalize()}\n\n{markdown(header, lines)}"
+    return "\n\n".join(
+        [f"## {study.capitalize()}", markdown(header, lines), *_over_seeds(found, label)]
+    )
+
+
+def _over_seeds(found, label):
+    """Yield a sentence for each value with rows of several seeds."""
+    again = {(row["kernel"], row["value"]) for row in found if row.get("seed")}
+    for kernel, value in sorted(again):
+        rows = [row for row in found if (row["kernel"], row["value"]) == (kernel, value)]
+        log10, plain = (
+            np.array([row[what]["test"] for row in rows]) for what in ("r2_log10", "r2")
+        )
+        error = log10.std(ddof=1) / len(rows) ** 0.5
+        yield (
+            f"{len(rows)} seeds ({label} {value}, {kernel}): R2 of log10 has the mean {log10.mean():.4f} +- "
+            f"{error:.4f}, R2 of the targets {plain.mean():.3g}."
+        )
 
 
 def _losses(row):
