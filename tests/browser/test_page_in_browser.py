@@ -15,7 +15,7 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import ARD_FIRST
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Categorical
-from tfbnn.plots.page.content import KnownRows, Subject
+from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.plots.page.writing import page_of_model, page_text
 from tfbnn.priors import Normal
 

@@ -36,7 +36,7 @@ def run(args: argparse.Namespace) -> int:
     """Write the page."""
     check_output(args.output, PAGE, [args.model, args.data])
     # Imported here, so that other commands do not wait for the plotting modules.
-    from tfbnn.plots.page.content import KnownRows, Subject
+    from tfbnn.plots.page.subject import KnownRows, Subject
     from tfbnn.plots.page.writing import write_report
 
     model, rows = load_model(args), None

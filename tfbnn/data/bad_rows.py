@@ -44,7 +44,8 @@ class BadRowError(ValueError):
 
 def refuse_entries(bad: Array, values: Array, argument: str, found: str, advice: str) -> None:
     """Raise BadRowError for the first entry of values [N, K] that is bad; `found` has a {} for it."""
-    for row, column in np.argwhere(bad)[:1].tolist():
+    if bad.any():
+        row, column = map(int, np.argwhere(bad)[0])
         raise BadRowError(argument, found.format(values[row, column]), advice, row, column)
 
 

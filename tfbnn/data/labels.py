@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tfbnn.data.bad_rows import BadRowError, refuse_entries
+from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import listed
 from tfbnn.data.validation import as_columns, as_float_array, as_rectangle
 from tfbnn.system.arrays import Array
@@ -182,7 +182,9 @@ def _as_int64(array: Array, name: str) -> Array:
 
 
 def _whole_numbers(array: Array, name: str, advice: str) -> Array:
-    bad = ~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53)
-    found = f"{name} must hold labels, text or whole numbers, received {{}}"
-    refuse_entries(bad, array, name, found, advice)
+    bad = np.argwhere(~np.isfinite(array) | (array != np.round(array)) | (np.abs(array) >= 2**53))
+    if len(bad):
+        row, column = bad[0]
+        found = f"{name} must hold labels, text or whole numbers, received {array[row, column]}"
+        raise BadRowError(name, found, advice, int(row))
     return array.astype(np.int64)

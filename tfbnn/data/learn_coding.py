@@ -1,5 +1,6 @@
 """Learning of the columns with text, categories or flags in a training table, and their values."""
 
+from collections import Counter
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -18,7 +19,7 @@ from tfbnn.data.coding import (
 )
 from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed, plain_frame
 from tfbnn.data.numbers import decimal, is_missing, is_number, is_other_notation, told
-from tfbnn.data.table import Table, column_indices
+from tfbnn.data.table import Table
 from tfbnn.data.validation import (
     DATES,
     FILL_ADVICE,
@@ -70,7 +71,12 @@ def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
     coding = Coding(tuple(columns))
     if not coding.coded:
         return None
-    column_indices(coding.input_names, coding.input_names, f"the input from {argument}")
+    twice = [name for name, count in Counter(coding.input_names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"Inputs from {argument} must have unique names, but two columns give {twice[0]!r}. "
+            "Rename one of them."
+        )
     return coding
 
 

@@ -152,9 +152,11 @@ def as_row_noise(
         raise ValueError(
             f"offset must be the logarithm of the exposure, received {array.max():g}. Pass np.log(exposure)."
         )
-    if not is_offset:
+    if np.any(array <= 0) and not is_offset:
+        row = int(np.argwhere(array <= 0)[0][0])
+        found = f"noise_scale must be positive, received {array[row].min()}"
         advice = "It is a standard deviation in the units of y."
-        refuse_entries(array <= 0, array, name, "noise_scale must be positive, received {}", advice)
+        raise BadRowError("noise_scale", found, advice, row)
     return array
 
 

@@ -54,7 +54,6 @@ class Dataset:
         y: Target, float64 array of shape [N]. Its unit is the end of ``target_name``.
         feature_names: The D column names of ``x``, in order.
         target_name: The name of ``y``.
-        split: Integer array of shape [N]: 0 train, 1 validation, 2 test.
     """
 
     x: Array
@@ -82,7 +81,7 @@ class Dataset:
 
     def _part(self, begin: float, end: float) -> tuple[Array, Array]:
         rows = slice(round(begin * len(self)), round(end * len(self)))
-        return self.x[rows], self.y[rows]
+        return self.x[rows].copy(), self.y[rows].copy()
 
 
 def neutralino_pairs(num_rows: int = 2000, seed: int = 0) -> Dataset:

@@ -12,8 +12,7 @@ from tfbnn.exceptions import ModelFileError
 from tfbnn.fit.model import BayesianMLP, SampledNetwork
 from tfbnn.spec.habits import explains_keywords
 from tfbnn.spec.keras_spec import KerasSpec
-from tfbnn.spec.network_spec import REGISTRY, NetworkSpec
-from tfbnn.spec.own_classes import with_custom
+from tfbnn.spec.network_spec import NetworkSpec, check_custom
 from tfbnn.system.atomic import StrPath
 
 # The modules that fit are imported where they are used: loading and predicting needs none of them.
@@ -70,11 +69,11 @@ def load(
 
     check_flag("untrusted", untrusted)
     max_bytes = check_integer("max_bytes", max_bytes, minimum=1)
-    with_custom(REGISTRY, custom)
-    if untrusted and custom:
+    given, custom = custom, check_custom(custom)
+    if untrusted and given:
         raise ValueError(
             "custom must be left out with untrusted=True, received "
-            f"custom={[cls.__name__ for cls in custom]}. For a file that you trust use untrusted=False."
+            f"custom={[cls.__name__ for cls in given]}. For a file that you trust use untrusted=False."
         )
     if os.path.isdir(path):
         if untrusted:
@@ -140,7 +139,6 @@ def resume(
     Example:
         model, run = tfbnn.resume("run/")
     """
-    with_custom(REGISTRY, custom)
     model, go_on = prepare_resume(
         folder,
         num_results=num_results,
@@ -149,7 +147,7 @@ def resume(
         commit_interval=commit_interval,
         verbose=verbose,
         callbacks=callbacks,
-        custom=custom,
+        custom=check_custom(custom),
     )
     return model, go_on()
 

@@ -364,7 +364,7 @@ class SampledNetwork(SampledModel):
         Example:
             model.save_report("report.html", x_test, y_test)
         """
-        from tfbnn.plots.page.content import KnownRows, Subject
+        from tfbnn.plots.page.subject import KnownRows, Subject
         from tfbnn.plots.page.writing import write_report
 
         known = known_of_rows(self.spec, noise_scale, offset)
@@ -393,7 +393,8 @@ class SampledNetwork(SampledModel):
 
         Raises:
             NotFittedError: Before a fit.
-            ValueError: After `fit_laplace`, whose draws are not networks.
+            ValueError: After `fit_laplace`, whose draws are not networks, and for a Keras model that is no
+                plain stack of Dense layers.
             FileExistsError: When `path` exists and is not an empty folder.
         """
         ensemble, path = self._fitted("to_savedmodel", allow_unsampled=False), os.fspath(path)

@@ -13,8 +13,6 @@ functions or loop forever.
 An SLHA place is the name of a block followed by integers, separated by colons: `NMIX:1:3`.
 """
 
-import ast
-import math
 import re
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -27,7 +25,7 @@ from tfbnn.system.arrays import Array
 from tfbnn.system.words import did_you_mean
 
 # Limits of one expression: more than physical formulas need, and still quick to evaluate.
-_MOST_CHARACTERS, _MOST_TOKENS = 2000, 400
+_MOST_CHARACTERS, _MOST_TOKENS, _MOST_DEPTH = 2000, 400, 40
 
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?(?![\w.]))"
@@ -100,7 +98,7 @@ class Expression:
             raise TypeError(f"An expression must be text, received {self.text!r:.200}.")
         # In one line, because it is written in the headers of tables.
         object.__setattr__(self, "text", " ".join(self.text.split()))
-        root = _parsed(self.text)
+        root = _Parser(self.text).parse()
         object.__setattr__(self, "_root", root)
         object.__setattr__(self, "names", tuple(dict.fromkeys(_variables(root))))
 
@@ -163,65 +161,104 @@ def _variables(node: _Node) -> Iterator[str]:
         yield from _variables(part)
 
 
-# Operations of Python's syntax tree.
-_OPERATORS = {ast.Add: "+", ast.Sub: "-", ast.Mult: "*", ast.Div: "/", ast.Pow: "**"}
+class _Parser:
+    """Recursive-descent parser of one expression."""
 
+    def __init__(self, text: str) -> None:
+        self._text, self._depth = text, 0
+        if len(text) > _MOST_CHARACTERS:
+            raise ValueError(
+                f"An expression may have {_MOST_CHARACTERS} characters, received {len(text)}. Split it "
+                "into named parts."
+            )
+        self._tokens: list[tuple[str, str]] = []
+        position = 0
+        while text[position:].strip():
+            match = _TOKEN.match(text, position)
+            if match is None:
+                raise self._refusal(f"cannot read {text[position:].strip()[:20]!r}")
+            if len(self._tokens) == _MOST_TOKENS:
+                raise self._refusal(f"it has more than {_MOST_TOKENS} parts")
+            self._tokens.append((match.lastgroup or "", match.group().strip()))
+            position = match.end()
+        self._tokens.append(("end", ""))
+        self._tokens.reverse()
 
-def _parsed(text: str) -> _Node:
-    """Parse an expression.
+    def parse(self) -> _Node:
+        """Parse the whole text and return its tree."""
+        root = self._sum()
+        if self._tokens[-1][0] != "end":
+            raise self._refusal(f"cannot go on at {self._tokens[-1][1]!r}")
+        return root
 
-    Each number, place and name becomes a plain name for Python's parser, which only builds the tree.
-    """
-    words: list[str | float] = []
-
-    def refusal(reason: str, hint: str = "") -> ValueError:
+    def _refusal(self, reason: str) -> ValueError:
         return ValueError(
-            f"{text!r:.200} is no expression: {reason}.{hint} Known are + - * / **, numbers, places such as "
+            f"{self._text!r:.200} is no expression: {reason}. Known are + - * / **, numbers, places such as "
             f"MASS:1000022, names, and {', '.join(FUNCTIONS)}."
         )
 
-    def in_python(token: re.Match[str]) -> str:
-        kind, word = token.lastgroup, token.group().strip()
-        if kind == "sign":
-            return f" {word}"
-        words.append(word.upper() if kind == "place" else float(word) if kind == "number" else word)
-        if words[-1] == math.inf:
-            raise refusal(f"{word[:20]} is too large")
-        return f" _{len(words) - 1}"
+    def _takes(self, *signs: str) -> str:
+        """Consume and return the next token if it is one of these signs; otherwise return ""."""
+        kind, text = self._tokens[-1]
+        if kind == "sign" and text in signs:
+            self._tokens.pop()
+            return text
+        return ""
 
-    def tree(node: ast.expr) -> _Node:
-        match node:
-            case ast.Name(name):
-                word = words[int(name[1:])]
-                return _Node("", number=word) if isinstance(word, float) else _Node(word)
-            case ast.UnaryOp(ast.USub(), part):
-                return _Node("-", (_Node("", number=0.0), tree(part)))
-            case ast.UnaryOp(ast.UAdd(), part):
-                return tree(part)
-            case ast.BinOp(left, sign, right):
-                return _Node(_OPERATORS[type(sign)], (tree(left), tree(right)))
-            case ast.Call(ast.Name(name), [_, *others] as parts, []):
-                function = str(words[int(name[1:])])
-                if function not in FUNCTIONS:
-                    hint = did_you_mean(function, FUNCTIONS)
-                    raise refusal(f"unknown function {function!r:.80}", hint)
-                if function in _ONE and others:
-                    raise refusal(f"{function} takes one argument, received {len(parts)}")
-                return _Node(function, tuple(map(tree, parts)))
-        raise refusal("it has other operations")
+    def _sum(self) -> _Node:
+        node = self._product()
+        while sign := self._takes("+", "-"):
+            node = _Node(sign, (node, self._product()))
+        return node
 
-    if len(text) > _MOST_CHARACTERS:
-        raise ValueError(
-            f"An expression may have {_MOST_CHARACTERS} characters, received {len(text)}. Split it "
-            "into named parts."
-        )
-    if odd := _TOKEN.sub("", text).strip():
-        raise refusal(f"cannot read {odd[:20]!r}")
-    python, count = _TOKEN.subn(in_python, text)
-    if count > _MOST_TOKENS:
-        raise refusal(f"it has more than {_MOST_TOKENS} parts")
-    try:
-        return tree(ast.parse(python.strip(), mode="eval").body)
-    except (SyntaxError, MemoryError, RecursionError) as error:
-        reason = str(getattr(error, "msg", "it is nested too deeply"))
-        raise refusal(reason.split(".")[0]) from None
+    def _product(self) -> _Node:
+        node = self._signed()
+        while sign := self._takes("*", "/"):
+            node = _Node(sign, (node, self._signed()))
+        return node
+
+    def _signed(self) -> _Node:
+        # Every level of nesting, by brackets or exponents, passes through here.
+        self._depth += 1
+        if self._depth > _MOST_DEPTH:
+            raise self._refusal(f"it is nested more than {_MOST_DEPTH} deep")
+        negative = False
+        while sign := self._takes("+", "-"):
+            negative ^= sign == "-"
+        node = self._atom()
+        if self._takes("**"):
+            node = _Node("**", (node, self._signed()))
+        self._depth -= 1
+        return _Node("-", (_Node("", number=0.0), node)) if negative else node
+
+    def _atom(self) -> _Node:
+        kind, text = self._tokens.pop()
+        if kind == "number":
+            number = float(text)
+            if np.isinf(number):
+                raise self._refusal(f"{text[:20]} is too large")
+            return _Node("", number=number)
+        if kind == "place":
+            return _Node(text.upper())
+        if kind == "name":
+            return self._function(text) if self._takes("(") else _Node(text)
+        if (kind, text) != ("sign", "("):
+            raise self._refusal(f"cannot go on at {text!r}" if text else "it ends too early")
+        node = self._sum()
+        self._close()
+        return node
+
+    def _function(self, name: str) -> _Node:
+        if name not in FUNCTIONS:
+            raise self._refusal(f"unknown function {name!r:.80}.{did_you_mean(name, FUNCTIONS)}")
+        parts = [self._sum()]
+        while self._takes(","):
+            parts.append(self._sum())
+        self._close()
+        if name in _ONE and len(parts) > 1:
+            raise self._refusal(f"{name} takes one argument, received {len(parts)}")
+        return _Node(name, tuple(parts))
+
+    def _close(self) -> None:
+        if not self._takes(")"):
+            raise self._refusal("a ) is missing")

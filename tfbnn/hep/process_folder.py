@@ -62,9 +62,16 @@ def index_errors(folder: StrPath) -> Iterator[None]:
     """Convert errors caused by a damaged index into a ModelFileError that names the index."""
     try:
         yield
-    except (ImportError, ModelFileError, OSError):
+    except ModelFileError:
         raise
-    except Exception as error:
+    except (
+        AttributeError,
+        LookupError,
+        RecursionError,
+        TypeError,
+        ValueError,
+        OverflowError,
+    ) as error:
         raise ModelFileError(
             f"{os.path.join(folder, NAME)!r} is not a readable index of processes "
             f"({type(error).__name__}: {error!s:.200}). Write it again with "
@@ -174,26 +181,18 @@ def write_processes(
     processes, folder = list(processes), os.fspath(folder)
     if not processes or not all(isinstance(process, Process) for process in processes):
         raise TypeError(f"processes must be at least one Process, received {processes!r:.200}.")
-    check_choice("existing", existing, EXISTING)
+    new = {process.pids: process for process in processes}
+    _check_folder(folder, new, existing)
     check_together(processes)
-    if os.path.lexists(folder) and not os.path.isdir(folder):
-        raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
     os.makedirs(folder, exist_ok=True)
-    keeps, new = existing in ("add", "update"), {process.pids: process for process in processes}
+    keeps = existing in ("add", "update")
     with _alone(folder, needed=keeps):
-        if existing != "replace" and os.path.lexists(os.path.join(folder, NAME)):
-            with index_errors(folder):
-                there = [pid_pair(entry["pids"]) for entry in read_index(folder)["processes"]]
-            taken = {"refuse": there, "add": [pair for pair in there if pair in new], "update": []}
-            if taken[existing]:
-                raise FileExistsError(
-                    f"{folder!r} holds processes already: {', '.join(map(str, taken[existing]))}. Choose "
-                    "another folder, or pass existing='add' (keep them), 'update' (replace those of the "
-                    "same particles) or 'replace' (remove all)."
-                )
-            new = read_processes(folder, untrusted=untrusted) | new if keeps else new
-            check_together(new.values())
-        _replace(folder, [*new.values()])
+        _check_folder(folder, new, existing)
+        keeps = keeps and _has_index(folder)
+        there = read_processes(folder, untrusted=untrusted) if keeps else {}
+        together = [*(there | new).values()]
+        check_together(together)
+        _replace(folder, together)
 
 
 @contextlib.contextmanager
@@ -245,6 +244,35 @@ def _replace(folder: str, processes: Sequence[Process]) -> None:
 def _new_path(folder: str, process: Process) -> str:
     first, second = process.pids
     return os.path.join(folder, f"{first}_{second}-{secrets.token_hex(8)}.h5")
+
+
+def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
+    """Refuse a folder that cannot hold processes, or holds processes that `existing` protects.
+
+    Args:
+        folder: Path.
+        pids: Particles of the processes to be written.
+        existing: As in `write_processes`.
+
+    Raises:
+        TypeError, ValueError: For an unknown value of `existing`.
+        ModelFileError: For "refuse" and "add", when the index of the folder cannot be read.
+        FileExistsError: As in `write_processes`.
+    """
+    check_choice("existing", existing, EXISTING)
+    if os.path.lexists(folder) and not os.path.isdir(folder):
+        raise FileExistsError(f"{folder!r} is not a folder. Choose another path for the processes.")
+    if existing not in ("refuse", "add") or not _has_index(folder):
+        return
+    with index_errors(folder):
+        there = [pid_pair(entry["pids"]) for entry in read_index(folder)["processes"]]
+    taken = [pair for pair in there if existing == "refuse" or pair in pids]
+    if taken:
+        raise FileExistsError(
+            f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "
+            "folder, or pass existing='add' (keep them), 'update' (replace those of the same "
+            "particles) or 'replace' (remove all)."
+        )
 
 
 def read_processes(
@@ -312,6 +340,10 @@ def _hash(path: str) -> str:
             return check_seal(file).hex()
         except ModelFileError as error:
             raise ModelFileError(f"{path!r}: {error}") from error
+
+
+def _has_index(folder: str) -> bool:
+    return os.path.lexists(os.path.join(folder, NAME))
 
 
 def _files_of(folder: str) -> list[str]:

@@ -1,6 +1,7 @@
 """Tables for fits, made from SLHA spectra and the results of cross-section calculations."""
 
 import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,6 +11,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from tfbnn.data.table import column_indices
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import Input, features_among, input_text, input_values, places_of, unit_of
 from tfbnn.hep.results import Results, Row, check_matches, chosen_rows, rows_of_block, rows_of_file
@@ -131,7 +133,10 @@ def tabulate(
             together = None
         for one, mine, points, reasons in zip(tabulations, rows, found, left_out):
             try:
-                parameters = read_places(text, one.places) if together is None else together
+                with warnings.catch_warnings():
+                    # The first reading has repeated the warnings of the spectrum program.
+                    warnings.simplefilter("ignore", DataWarning)
+                    parameters = read_places(text, one.places) if together is None else together
                 points[name] = parameters, _result_of(mine, one.results)
             except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1

@@ -18,13 +18,14 @@ from numpy.typing import ArrayLike
 from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.data.labels import as_labels, class_numbers, label_array
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
+from tfbnn.posterior.averages import crps
 from tfbnn.posterior.calibration.calibration import Calibrated
 from tfbnn.posterior.calibration.misfit_features import calibrated_at
 from tfbnn.posterior.calibration.score_distribution import ScoreDistribution
 from tfbnn.posterior.checks import check_bytes
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass
-from tfbnn.posterior.mixture import LEVELS, Mixture, crps, uniform
+from tfbnn.posterior.mixture import LEVELS, Mixture, uniform
 from tfbnn.posterior.prediction import Summary, mixture_of, predict, row_tiles
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.spec.habits import ExplainsAttributes
@@ -88,7 +89,7 @@ class RowsDistribution(NamedTuple):
     def _either(self, function: Callable[[Any, Any], Array]) -> Array:
         """Return calibrated values [..., n, K], and those of the mixture where it is kept.
 
-        The function takes one of the two distributions, and the rows that it is of.
+        The function takes one of the two distributions, and its rows.
         """
         one, mixture, kept = self.calibrated, self.mixture, self.kept
         if one is None:

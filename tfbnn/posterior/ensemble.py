@@ -412,7 +412,9 @@ class Ensemble(ReadOnlyArrays):
         weights = np.array(weights, dtype=np.float64)
         basins = None if self.basins is None else replace(self.basins, chain_weights=weights)
         told = self.diagnostics
-        if told is not None:  # without the verdicts on predictions, which have changed
+        if (
+            told is not None and "predictions" in told
+        ):  # without the verdicts on predictions, which have changed
             told = {name: told[name] for name in told if name not in ("predictions", "verdict")}
         return replace(
             self,

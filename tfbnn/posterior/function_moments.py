@@ -10,9 +10,10 @@ from typing import cast
 
 import numpy as np
 
+from tfbnn.posterior.averages import moments, root_mean_square
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import network_outputs
-from tfbnn.posterior.mixture import Mixture, moments, root_mean_square
+from tfbnn.posterior.mixture import Mixture
 from tfbnn.spec.likelihoods import NormalNoise
 from tfbnn.system.arrays import Array
 

@@ -10,12 +10,13 @@ import numpy as np
 from tfbnn.diagnostics.ranks import rank_correlation
 from tfbnn.diagnostics.statistics import bulk_ess
 from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.posterior.averages import log_mean_exp, moments, root_mean_square
 from tfbnn.posterior.calibration.calibration import Calibrated, central_levels
 from tfbnn.posterior.calibration.misfit_features import calibrated_at
 from tfbnn.posterior.distribution import RowsDistribution
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.function_moments import moment_networks, moments_of_target
-from tfbnn.posterior.mixture import Mixture, log_mean_exp, moments, root_mean_square
+from tfbnn.posterior.mixture import Mixture
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
 from tfbnn.spec.rows import NetworkRows, evenly_spaced

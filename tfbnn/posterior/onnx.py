@@ -228,7 +228,7 @@ def _average(op: Operations, values: Any, draw_weights: Any) -> Any:
 def _root_mean_square(op: Operations, values: Any, draw_weights: Any) -> Any:
     """Return the root mean square in units of the largest value: [S, K, L, N] -> [1, K, 1, N].
 
-    It is that of `tfbnn.posterior.mixture`.
+    It is that of `tfbnn.posterior.averages`.
     """
     largest = op("ReduceMax", op("Abs", values), axes=[0, 2])
     unit = op("Where", op("Equal", largest, 0.0), 1.0, largest)

@@ -8,12 +8,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.posterior.averages import moments, weighted_quantiles
 from tfbnn.posterior.calibration.calibration import central_levels
 from tfbnn.posterior.calibration.misfit_features import calibrated_at
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import judging_networks, moment_networks, moments_of_target
-from tfbnn.posterior.mixture import NOISE_POINTS, Mixture, moments, weighted_quantiles
+from tfbnn.posterior.mixture import NOISE_POINTS, Mixture
 from tfbnn.posterior.prediction_frame import Prediction
 from tfbnn.posterior.process_predictions import means_of_chains, sampled_outputs
 from tfbnn.spec.infinite_spec import InfiniteSpec

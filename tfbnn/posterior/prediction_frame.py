@@ -55,15 +55,25 @@ class Prediction:
     def __iter__(self) -> Iterator[Array]:
         return iter((self.mean, self.stddev))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Prediction]) -> Prediction:
-        """Return the prediction of all rows, without names, from those of consecutive rows."""
+    def with_room(self, num_rows: int, index: Any) -> Prediction:
+        """Return an empty prediction of `num_rows` rows, which `put` fills with parts like this one."""
 
-        def whole(name: str, axis: int = 0) -> Any:
-            arrays = [getattr(part, name) for part in parts]
-            return None if arrays[0] is None else np.concatenate(arrays, axis)
+        def empty(array: Array | None, axis: int = 0) -> Any:
+            if array is None:
+                return None
+            shape = (*array.shape[:axis], num_rows, *array.shape[axis + 1 :])
+            return np.empty(shape, array.dtype)
 
-        return cls(whole("mean"), whole("stddev"), whole("quantiles", 1), whole("trust"))
+        found = empty(self.mean), empty(self.stddev), empty(self.quantiles, 1), empty(self.trust)
+        return Prediction(*found, names=self.names, index=index)
+
+    def put(self, rows: slice, part: Prediction) -> None:
+        """Write the prediction of some rows."""
+        for name in ("mean", "stddev", "trust"):
+            if getattr(self, name) is not None:
+                getattr(self, name)[rows] = getattr(part, name)
+        if self.quantiles is not None:
+            self.quantiles[:, rows] = part.quantiles
 
     @property
     def columns(self) -> Prediction:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from tfbnn.posterior.averages import log_mean_exp, weighted_quantiles
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.mixture import log_mean_exp, weighted_quantiles
 from tfbnn.posterior.prediction import target_tiles
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import NetworkRows

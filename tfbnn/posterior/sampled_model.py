@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -36,7 +36,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
-from tfbnn.spec.rows import NetworkRows, Rows, known_beside, known_of_rows
+from tfbnn.spec.rows import NetworkRows, Rows, as_argument, known_beside, known_of_rows
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array, give_back, row_slices
 from tfbnn.system.atomic import StrPath
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from tfbnn.posterior.basins.basins import Basins
     from tfbnn.posterior.calibration.calibration import Calibration
     from tfbnn.posterior.distribution import ClassDistribution, PredictiveDistribution
-    from tfbnn.posterior.forward import Gradient
+    from tfbnn.posterior.gradient import Gradient
     from tfbnn.posterior.prior_predictive import PriorDraws
     from tfbnn.posterior.relevance import Importance, Relevance
     from tfbnn.posterior.stacking import Stacking
@@ -244,19 +244,22 @@ class SampledModel(ExplainsAttributes):
             NotFittedError: Before a fit, and without draws unless `allow_unsampled`.
             TypeError, ValueError: For unusable inputs.
         """
+        if batch_size is not None:
+            settings: Any = dict(
+                include_noise=include_noise,
+                quantiles=quantiles,
+                space=space,
+                return_trust=return_trust,
+                calibrated=calibrated,
+                allow_unsampled=allow_unsampled,
+            )
+            return self._in_batches(x, noise_scale, offset, batch_size, settings)
         check_flag("allow_unsampled", allow_unsampled)
-        ensemble = self._fitted(allow_unsampled=allow_unsampled)
-        given: Any = x
-        pieces: Iterable[tuple[slice, Array]]
-        if batch_size is None:
-            whole = checked_inputs(ensemble, x)
-            num_rows, pieces = len(whole), [(slice(None), whole)]
-        else:
-            size = check_integer("batch_size", batch_size, minimum=1)
-            num_rows, pieces = len(given), _in_pieces(ensemble, x, size)
+        ensemble, given = self._fitted(allow_unsampled=allow_unsampled), x
+        x = checked_inputs(ensemble, x)
         check_flag("include_noise", include_noise)
         check_flag("return_trust", return_trust)
-        noise = self._known_of(x, noise_scale, offset, num_rows)
+        noise = self._known_of(given, noise_scale, offset, len(x))
         if include_noise and self.spec.has_classes:
             raise ValueError(
                 f"include_noise=True does not go with {type(self.spec.likelihood).__name__}: the "
@@ -272,13 +275,31 @@ class SampledModel(ExplainsAttributes):
                 for q in np.atleast_1d(quantiles).tolist()
             ]
         wanted = Summary(include_noise, quantiles, space, calibrated)
-        parts = []
-        for rows, inputs in pieces:
-            part = predict(ensemble, inputs, wanted, None if noise is None else noise[rows])
-            trust = trust_levels(ensemble.training_inputs, inputs) if return_trust else None
-            parts.append(replace(part.shaped(ensemble.as_fitted), trust=trust))
-        names = value_names(ensemble, quantiles or (), space)
-        return replace(Prediction.joined(parts), names=names, index=_index_of(x))
+        return replace(
+            predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted),
+            trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
+            names=value_names(ensemble, quantiles or (), space),
+            index=_index_of(given),
+        )
+
+    def _in_batches(
+        self, x: Any, noise_scale: Any, offset: Any, batch_size: int, settings: dict[str, Any]
+    ) -> Prediction:
+        """Predict `batch_size` rows at a time."""
+        size, found = check_integer("batch_size", batch_size, minimum=1), None
+        known = self._known_of(x, noise_scale, offset, len(x))
+        for rows in row_slices(max(1, len(x)), size):
+            settings |= as_argument(self.spec, None if known is None else known[rows])
+            try:
+                part = self.predict(rows_of(x, rows), **settings)
+            except BadRowError as error:
+                error.row += rows.start
+                raise
+            found = found or part.with_room(len(x), _index_of(x))
+            found.put(rows, part)
+            if isinstance(x, np.ndarray):
+                give_back(x)
+        return cast(Prediction, found)
 
     @explains_keywords
     def predict_distribution(
@@ -425,7 +446,7 @@ class SampledModel(ExplainsAttributes):
         Example:
             slope, error = model.predict_gradient(x)
         """
-        from tfbnn.posterior.forward import gradient_of_model
+        from tfbnn.posterior.gradient import gradient_of_model
 
         ensemble = self._fitted("predict_gradient", allow_unsampled=False)
         return gradient_of_model(ensemble, checked_inputs(ensemble, x))
@@ -941,8 +962,9 @@ class SampledModel(ExplainsAttributes):
         Raises:
             NotFittedError: Before a fit.
             ImportError: If the package onnx is not installed.
-            ValueError: If the draws take more than the 2 GiB that such a file can hold, and after
-                `fit_laplace`, whose draws are not networks.
+            ValueError: If the draws take more than the 2 GiB that such a file can hold, after
+                `fit_laplace`, whose draws are not networks, and for a Keras model that is no plain stack
+                of Dense layers.
         """
         from tfbnn.posterior.onnx import write_onnx
 
@@ -1002,18 +1024,6 @@ class SampledModel(ExplainsAttributes):
         if rows is None or ensemble.diagnostics is not None:
             return None, None
         return ensemble.transform(rows), rows.groups
-
-
-def _in_pieces(ensemble: Ensemble, x: Any, size: int) -> Iterator[tuple[slice, Array]]:
-    """Yield slices of at most `size` rows, each with its checked inputs."""
-    for rows in row_slices(max(1, len(x)), size):
-        try:
-            yield rows, checked_inputs(ensemble, rows_of(x, rows))
-        except BadRowError as error:
-            error.row += rows.start
-            raise
-        if isinstance(x, np.ndarray):
-            give_back(x)
 
 
 def _index_of(x: Any) -> Any:

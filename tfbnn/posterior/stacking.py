@@ -15,8 +15,8 @@ from dataclasses import dataclass, fields
 import numpy as np
 import numpy.typing as npt
 
+from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.mixture import log_mean_exp
 from tfbnn.posterior.prediction import target_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
 from tfbnn.spec.rows import NetworkRows

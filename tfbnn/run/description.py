@@ -30,7 +30,6 @@ from tfbnn.system.arrays import Array
 if TYPE_CHECKING:
     from tfbnn.storage.run.folder import RunFolder
 
-# Settings that runs of release 0.2 have, too; no draw depends on them.
 _REMOVED = ("num_workers", "restart", "keep_rungs")
 # Name of the array of given starts.
 INITIAL_STATE = "initial state"
@@ -76,7 +75,8 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def _kept(settings: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in settings.items() if name not in _REMOVED}
+    """Return settings without those of release 0.2 on which no draw depends."""
+    return {name: value for name, value in dict(settings).items() if name not in _REMOVED}
 
 
 def config_to_arrays(config: RunConfig) -> dict[str, Array]:
@@ -270,7 +270,8 @@ def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
     spec = fixed["spec"]
     if not DensitySpec.describes(spec):
         spec = {"likelihood_power": 1.0} | spec
-    return fixed | {"spec": spec}
+    kernel, numbers = _kept(fixed["kernel"]), _kept(fixed["numbers"])
+    return fixed | {"spec": spec, "kernel": kernel, "numbers": numbers}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

@@ -163,8 +163,10 @@ class LogEvidence:
     stepping_stone: Estimate
 
     def __str__(self) -> str:
-        ways = f"{self.stepping_stone} by stepping stones", f"{self.thermodynamic} by thermodynamic"
-        return f"{', '.join(ways)} integration"
+        return (
+            f"{self.stepping_stone} by stepping stones, {self.thermodynamic} by thermodynamic "
+            "integration"
+        )
 
     def to_dict(self) -> dict[str, dict[str, float | None]]:
         """Return plain numbers for JSON, None for numbers that are not finite."""

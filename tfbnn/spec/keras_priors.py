@@ -40,7 +40,7 @@ class VariableFacts(Place):
 
 
 def default_keras_prior(likelihood: Likelihood) -> tuple[WeightPrior, str, str]:
-    """Return the prior of all variables except those of normalisation, and the reason.
+    """Return the prior of all variables except those of normalisation, its text and the reason.
 
     Scales and shifts of a normalisation keep their values by default. The kernels before and after
     it have a prior already, and a prior here would be redundant.

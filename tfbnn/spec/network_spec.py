@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import ChainMap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from math import inf, prod
-from typing import Any, ClassVar, NamedTuple, Self, TypeVar, cast
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy as np
 
@@ -21,7 +21,7 @@ from tfbnn.spec.choices import AUTO, Choice, is_auto
 from tfbnn.spec.defaults import default_prior, default_y_transform, transform_choice
 from tfbnn.spec.layout import Layer, Layout, Slot
 from tfbnn.spec.network_parts import NetworkFacts
-from tfbnn.spec.own_classes import check_settings, import_name, with_custom
+from tfbnn.spec.own_classes import check_settings, import_name, with_custom, without_layers
 from tfbnn.spec.own_densities import CustomNoise, CustomPrior
 from tfbnn.spec.priors import EarlierRows, HalfNormal, LayerPrior, ScalePrior, WeightPrior
 from tfbnn.spec.settings_json import settings_to_json
@@ -284,13 +284,17 @@ class NetworkSpec(ABC):
 
     @property
     def class_likelihood(self) -> likelihoods.ClassLikelihood:
-        """The likelihood as a ClassLikelihood; ask `has_classes` first."""
-        return cast(likelihoods.ClassLikelihood, self.likelihood)
+        """The likelihood as a ClassLikelihood; raises TypeError if it has no classes."""
+        if isinstance(self.likelihood, likelihoods.ClassLikelihood):
+            return self.likelihood
+        raise TypeError(f"{self.likelihood_name} has no classes. Ask `has_classes` first.")
 
     @property
     def regression_likelihood(self) -> likelihoods.Regression:
-        """The likelihood as a Regression; ask `has_classes` first."""
-        return cast(likelihoods.Regression, self.likelihood)
+        """The likelihood as a Regression; raises TypeError if its targets are classes."""
+        if isinstance(self.likelihood, likelihoods.Regression):
+            return self.likelihood
+        raise TypeError(f"{self.likelihood_name} has no noise. Ask `has_classes` first.")
 
     @property
     def num_classes(self) -> int:
@@ -392,6 +396,19 @@ def check_likelihood_power(power: Any) -> float:
     return check_number("likelihood_power", power, above=0, maximum=1)
 
 
+def check_custom(custom: Iterable[Any]) -> tuple[type, ...]:
+    """Check user-defined classes, and return those that are not layers.
+
+    Layer classes are remembered instead.
+
+    Raises:
+        TypeError, ValueError: For anything that `with_custom` refuses.
+    """
+    classes: tuple[type, ...] = without_layers(custom)
+    with_custom(REGISTRY, classes)
+    return classes
+
+
 def check_likelihood(likelihood: Any) -> None:
     """Raise TypeError unless the argument is a likelihood."""
     if not isinstance(likelihood, (CustomNoise, *likelihoods.REGISTRY.values())):
@@ -415,7 +432,8 @@ def common_settings(
 
     Args:
         num_outputs: Number of outputs of the network.
-        default_prior: Function of the likelihood that returns the prior for "auto" and the reason.
+        default_prior: Function of the likelihood that returns the prior for "auto", its text and the
+            reason.
         resolve_prior: Function that converts a prior as users pass it, or that default.
         prior, likelihood, parameterization, x_transform, y_transform, dtype: As users pass them.
 

@@ -60,9 +60,6 @@ def with_custom(registry: Mapping[str, type], custom: Iterable[Any]) -> Classes:
         raise TypeError(f"custom must be a list of classes, received {custom!r:.200}.")
     own: dict[str, type] = {}
     for cls in custom:
-        if is_layer(cls):
-            remember([cls])
-            continue
         check_class(cls, registry)
         if own.setdefault(cls.__name__, cls) is not cls:
             raise ValueError(
@@ -160,6 +157,15 @@ def remember(kinds: Iterable[type]) -> tuple[str, ...]:
     named = {import_name(kind): kind for kind in kinds}
     _known.update(named)
     return tuple(sorted(named))
+
+
+def without_layers(custom: Any) -> Any:
+    """Return a user's `custom` classes without classes of layers, which are remembered."""
+    if isinstance(custom, type) or not isinstance(custom, Iterable):
+        return custom  # refused where the other classes are checked
+    custom = tuple(custom)
+    remember(filter(is_layer, custom))
+    return tuple(one for one in custom if not is_layer(one))
 
 
 def known_layers(names: Sequence[str]) -> tuple[type, ...]:

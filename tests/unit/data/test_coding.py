@@ -110,7 +110,7 @@ def test_numbers_that_are_called_categories_are_categories():
 
 def test_inputs_of_one_name_are_refused():
     frame = pd.DataFrame({"a=u": [1.0, 2.0] * 4, "a": ["t", "u"] * 4})
-    with pytest.raises(ValueError, match="the input from x has 2 columns a=u"):
+    with pytest.raises(ValueError, match="unique names, but two columns give 'a=u'"):
         learn_coding(frame, "x")
 
 

@@ -187,7 +187,7 @@ def test_a_bad_row_is_found_in_the_file(named):
         ),
         (
             lambda: named.evaluate(table, Y, noise_scale=noise),
-            r"noise_scale must .* in row 4 \(points.csv, line 9\), column 0\. It",
+            r"noise_scale must .* in row 4 \(points.csv, line 9\)\. It",
         ),
     ):
         with pytest.raises(BadRowError, match=words):

@@ -193,6 +193,9 @@ def test_a_new_model_with_open_layers_takes_the_network_of_its_starts(engine):
     with pytest.raises(ValueError, match="initial_state must be a model whose parameterization is"):
         standard = tfbnn.BayesianMLP(parameterization="standard", prior=priors.Normal())
         fake_fit(standard, pretraining="auto", initial_state=earlier)
+    with pytest.raises(ValueError, match="networks that this model may have, received 2-20-20-1"):
+        three = np.column_stack([X, X[:, 0]])
+        fake_fit(tfbnn.BayesianMLP(), three, pretraining="auto", initial_state=earlier)
 
 
 def test_a_model_hands_on_its_classes(engine):

@@ -93,6 +93,7 @@ ATTACKS = [
     "for i in a: i", "import os", "raise a", "yield a", "await a", "0x10", "1_000", "1j", "1e999",
     "9" * 400, "np.exp(1)", "exp.__call__(1)", "exp(1)(2)", "max()", "abs(1, 2)", "exp",
     "log10 log10(1)", "MASS:", "MASS:x", "MASS:1:2:", "MASS:" + "9" * 30, "(" * 3000 + ")" * 3000,
+    "(" * 50 + "1" + ")" * 50, "abs(" * 50 + "1" + ")" * 50, "2**" * 60 + "2",
     "+".join("1" * 500), "1 " * 900, "e" * 2001, "", " ", "\x00", "a\x00", "é + 1", "１ + 1",
     "../../etc/passwd", "%s%s%s",
 ]
@@ -111,9 +112,7 @@ def test_attacks_are_refused_or_are_names_of_nothing(text):
             expression({})
 
 
-@pytest.mark.parametrize(
-    "text", ["9**9**9**9**9**9", "2**" * 60 + "2", "exp(exp(exp(9)))", "log(-1)", "1/0"]
-)
+@pytest.mark.parametrize("text", ["9**9**9**9**9**9", "exp(exp(exp(9)))", "log(-1)", "1/0"])
 def test_too_large_or_undefined_is_no_number_and_no_error(text):
     assert not math.isfinite(Expression(text)({}))
 

@@ -20,7 +20,8 @@ from tfbnn.diagnostics.problem import About, Interface, Severity
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
 from tfbnn.plots.page import sections, writing
-from tfbnn.plots.page.content import KnownRows, Page, Subject
+from tfbnn.plots.page.content import Page
+from tfbnn.plots.page.subject import KnownRows, Subject
 from tfbnn.plots.page.writing import page_of_model, page_text
 from tfbnn.posterior.basins.basins import Basins
 from tfbnn.priors import Normal

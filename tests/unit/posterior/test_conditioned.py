@@ -9,7 +9,7 @@ from tests.support.infinite import FLOOR, arcsine, ensemble, model
 from tfbnn.data.transforms import fit_pipeline
 from tfbnn.posterior.calibration.left_out import left_out_moments
 from tfbnn.posterior.conditioned import GivenRows, num_averaged
-from tfbnn.posterior.forward import gradient_of_model
+from tfbnn.posterior.gradient import gradient_of_model
 from tfbnn.posterior.prediction import Summary, function_of_chains, predict
 from tfbnn.posterior.process_predictions import exactly_left_out, sampled_outputs
 from tfbnn.spec.rows import NetworkRows

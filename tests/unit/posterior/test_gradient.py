@@ -77,7 +77,7 @@ def test_the_spread_is_that_over_draws_and_rows_come_in_tiles(monkeypatch):
     single = [gradient_of_draw(one_chain, draw, x) for draw in range(ensemble.num_results)]
     one_chain = BayesianMLP.from_ensemble(one_chain)
     np.testing.assert_allclose(one_chain.predict_gradient(x).stddev, np.std(single, axis=0))
-    monkeypatch.setattr("tfbnn.posterior.forward._TILE_VALUES", 1)
+    monkeypatch.setattr("tfbnn.posterior.gradient._TILE_VALUES", 1)
     again = BayesianMLP.from_ensemble(ensemble).predict_gradient(x)
     np.testing.assert_allclose(again, found, rtol=1e-12)
 
@@ -93,6 +93,6 @@ def test_gradients_of_infinite_width_take_bounded_memory(monkeypatch):
     x = np.random.default_rng(0).normal(size=(60, 2))
     expected = model.predict_gradient(x)
     monkeypatch.setattr(process_predictions, "input_slopes", recorded)
-    monkeypatch.setattr("tfbnn.posterior.forward._TILE_VALUES", 500)
+    monkeypatch.setattr("tfbnn.posterior.gradient._TILE_VALUES", 500)
     np.testing.assert_allclose(model.predict_gradient(x), expected, rtol=1e-9)
     assert max(sizes) <= 500

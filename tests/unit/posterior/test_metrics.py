@@ -8,9 +8,9 @@ from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import SCORED
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
+from tfbnn.posterior.averages import crps
 from tfbnn.posterior.checks import checked_rows
 from tfbnn.posterior.metrics import row_scores
-from tfbnn.posterior.mixture import crps
 
 each_configuration = pytest.mark.parametrize("configuration", SCORED.values(), ids=SCORED)
 with_and_without_row_noise = pytest.mark.parametrize("known", [False, True], ids=["", "row noise"])

@@ -15,7 +15,7 @@ from tests.support.predictions import LOG, assert_same, each_configuration, rows
 from tfbnn import BayesianMLP, NotFittedError
 from tfbnn.data.transforms import Pipeline, Standardize
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
-from tfbnn.posterior.mixture import weighted_quantiles
+from tfbnn.posterior.averages import weighted_quantiles
 from tfbnn.priors import ARD, HierarchicalNormal, Normal
 from tfbnn.spec.activations import ACTIVATIONS
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tfbnn.posterior.mixture import log_mean_exp
+from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.stacking import optimality_gap, stacking_weights
 
 

@@ -11,7 +11,7 @@ import tfbnn
 from tests.support.builders import make_ensemble, make_rows, plain_spec
 from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian
-from tfbnn.posterior.mixture import log_mean_exp
+from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.stacking import chain_log_densities, weighting_note
 from tfbnn.spec.rows import Rows
 

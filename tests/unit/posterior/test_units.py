@@ -9,7 +9,7 @@ from tests.support.builders import make_rows
 from tests.support.predictions import LOG
 from tfbnn import BayesianMLP
 from tfbnn.data.transforms import Log10, Pipeline, Standardize
-from tfbnn.posterior.mixture import moments, root_mean_square
+from tfbnn.posterior.averages import moments, root_mean_square
 
 QUANTILES = [0.16, 0.5, 0.84]
 # Powers of two, so that units change no digit where they should not: about 1e-300, 1e-170, 1e300.

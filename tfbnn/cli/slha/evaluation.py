@@ -33,7 +33,6 @@ from tfbnn.cli.slha.points import (
     read_text,
     write_text,
 )
-from tfbnn.data.frames import listed
 from tfbnn.data.numbers import is_number
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.diagnostics.wording import counted
@@ -43,6 +42,7 @@ from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
 
+_MOST_NAMED = 5
 # Columns, and the attributes of `CrossSections` they show.
 _NETWORK = {"central_fb": "central", "err_down_fb": "err_down", "err_up_fb": "err_up"}
 _OTHERS = {
@@ -138,6 +138,12 @@ def run(args: argparse.Namespace) -> int:
                 f"-w reads each spectrum twice, and {pipes[0]} can be read once. Write it to a file first."
             )
         copies = paths_of_copies(args.write, args.spectra, spectra, args.overwrite)
+        read = [*batches]
+        if inner := [name for names, *_ in read for name in names if name not in copies]:
+            raise ValueError(
+                f"-w writes copies of files with one spectrum, received {inner[0]}. Unpack them, or use -o."
+            )
+        batches = iter(read)
     with_others, seconds = bool(args.add_errors or errors), 0.0
     shown = _NETWORK | (_OTHERS if with_others else {}) | {"trust": "trust"}
     columns, records = ["point", "pid1", "pid2", "energy_GeV", *shown], []
@@ -148,10 +154,6 @@ def run(args: argparse.Namespace) -> int:
         write = stack.enter_context(written_table(args.output, columns)) if is_table else None
         for batch in batches:
             names, began = batch[0], time.perf_counter()
-            if copies and (inner := [name for name in names if name not in copies]):
-                raise ValueError(
-                    f"-w writes copies of files with one spectrum, received {inner[0]}. Unpack them, or use -o."
-                )
             sections = predicted(predictor, batch)
             seconds += time.perf_counter() - began
             num_points += len(names)
@@ -178,9 +180,11 @@ def run(args: argparse.Namespace) -> int:
         f"{seconds:.2f} s, {1000 * seconds / number:.3g} ms each."
     )
     if untrusted:
+        first, more = untrusted[:_MOST_NAMED], len(untrusted) - _MOST_NAMED
         say(
-            f"Warning: trust is -1, outside the training inputs, at {counted(len(untrusted), 'point')}: "
-            f"{listed(untrusted)}. Do not rely on these cross sections."
+            f"Warning: trust is -1, outside the training inputs, at "
+            f"{counted(len(untrusted), 'point')}: {', '.join(first)}"
+            f"{f' and {more} more' if more > 0 else ''}. Do not rely on these cross sections."
         )
     if args.write is not None:
         say(f"Wrote copies with XSECTION blocks to {args.write}: {num_points} in all.")

@@ -34,6 +34,8 @@ examples:
 
 import argparse
 import os
+import warnings
+from collections import Counter
 from typing import Annotated
 
 import numpy as np
@@ -44,6 +46,7 @@ from tfbnn.cli.outputs import FOLDER, STREAM, TABLE, check_output
 from tfbnn.cli.slha.points import find_spectra, read_spectra
 from tfbnn.data.tables import table_writer
 from tfbnn.diagnostics.wording import counted
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process_toml import read_tabulations
 from tfbnn.hep.tabulation import SPECTRUM, Tabulated, Tabulation, column_text, tabulate
 
@@ -79,7 +82,11 @@ def run(args: argparse.Namespace) -> int:
     for path in paths:
         check_output(path, TABLE, inputs)
     spectra = find_spectra(args.spectra)
-    tables, notes = tabulate(read_spectra(spectra), results, tabulations)
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always", DataWarning)
+        tables, notes = tabulate(read_spectra(spectra), results, tabulations)
+    for text, count in Counter(str(warning.message) for warning in found).most_common():
+        say(f"Warning, {count} times: {text}")
     for path, one, table in zip(paths, tabulations, tables):
         _write(path, one, table)
         say(

@@ -164,14 +164,19 @@ def _products(call: Call) -> int:
 
 
 def _readout(network: KerasNetwork, calls: list[Call], given: Tensor) -> int | None:
-    """Return the index of the kernel of a linear Dense layer, called once, that gives the outputs."""
+    """Return the index of the kernel of a linear Dense layer, called once, that gives the outputs.
+
+    None if there is no such layer, or if its bias is not the variable after the kernel.
+    """
     for layer, received, sums in calls:
         is_linear = (
             type(layer) is keras.layers.Dense and layer.activation is keras.activations.linear
         )
         is_once = sum(one.layer is layer for one in calls) == 1
         if sums is given and is_linear and layer.use_bias and received.shape.rank == 2 and is_once:
-            return _index_of(network, layer.kernel)
+            kernel = _index_of(network, layer.kernel)
+            following = network.model.variables[kernel + 1 : kernel + 2]
+            return kernel if following and following[0] is layer.bias else None
     return None
 
 

@@ -79,8 +79,9 @@ class Kernel(ABC):
         object.__setattr__(self, name, check_integer(name, getattr(self, name), minimum=minimum))
 
     def _check_number(self, name: str, **limits: float) -> None:
-        """Check a setting, unless it is None, and store it as a float, which files can hold."""
-        if (value := getattr(self, name)) is not None:
+        """Check a setting, which may be None if that is its default, and store it as a float."""
+        value, default = getattr(self, name), getattr(type(self), name)
+        if value is not None or default is not None:
             object.__setattr__(self, name, check_number(name, value, **limits))
 
     # Tuning.
@@ -269,7 +270,9 @@ class TunedKernel(Kernel):
         self._check_number("step_size", above=0)
         check_flag("adapt_step_size", self.adapt_step_size)
         self._check_number("target_accept_prob", above=0, below=1)
-        why = f" {type(self).__name__}: {self.no_whitening}." if self.no_whitening else ""
+        why = ""
+        if self.no_whitening and self.preconditioner in get_args(Preconditioner):
+            why = f" {type(self).__name__}: {self.no_whitening}."
         check_choice("preconditioner", self.preconditioner, self.preconditioners, why)
 
     @property

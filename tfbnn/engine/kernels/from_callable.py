@@ -38,6 +38,9 @@ class WatchedKernel(TransitionKernel):
 
     kernel: Any
 
+    def __post_init__(self) -> None:
+        self.is_calibrated = bool(self.kernel.is_calibrated)
+
     def bootstrap_results(self, init_state: Tensor) -> Results:
         """Compute the kernel results at a start [C, P]."""
         return self._results(init_state, _tensors(self.kernel.bootstrap_results(init_state)))

@@ -90,10 +90,10 @@ def choose(
     begun = _begun_run(spec, options)
     if begun is not None:
         spec, options = as_begun(spec, options, begun)
-    spec = close_spec(spec, rows, validation)
-    transformed = learn_transforms(spec, rows, validation)
     if isinstance(spec, ModelSpec) and isinstance(options.initial_state, Ensemble):
         spec = _network_of_draws(spec, options.initial_state.spec)
+    spec = close_spec(spec, rows, validation)
+    transformed = learn_transforms(spec, rows, validation)
     if isinstance(spec, ModelSpec) and spec.others:
         spec = choose_network(spec, transformed, options)
     if isinstance(spec, InfiniteSpec):

@@ -9,7 +9,8 @@ from tfbnn.diagnostics.wording import counted, percent
 from tfbnn.plots.canvas import Axes
 from tfbnn.plots.chains import draw_rhats, draw_sizes
 from tfbnn.plots.classes import draw_counts, draw_reliability, find_forecasts
-from tfbnn.plots.page.content import PageTable, Part, Parts, Subject, Verdict, drawing, section
+from tfbnn.plots.page.content import PageTable, Part, Parts, Verdict, drawing, section
+from tfbnn.plots.page.subject import Subject
 from tfbnn.plots.predictions import draw_intervals, draw_pulls, draw_tails, draw_truth, find_truths
 from tfbnn.plots.slices import draw_relevance, draw_slice
 from tfbnn.plots.slicing import Slice, find_slices, why_no_slices

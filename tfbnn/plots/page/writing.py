@@ -8,7 +8,8 @@ import warnings
 from importlib import resources
 
 from tfbnn.plots.page import sections
-from tfbnn.plots.page.content import SECTIONS, Page, Subject
+from tfbnn.plots.page.content import SECTIONS, Page
+from tfbnn.plots.page.subject import Subject
 from tfbnn.system.atomic import MARK, StrPath, write_file
 from tfbnn.system.version import __version__
 from tfbnn.system.words import required, without_controls

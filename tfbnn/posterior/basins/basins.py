@@ -112,6 +112,11 @@ class Basins(ReadOnlyArrays):
         ]
         return np.sqrt(np.square(np.maximum(*changes)).sum(axis=0))
 
+    @property
+    def averaged_weights(self) -> Array:
+        """Weights of the basins in averages over the chains [B]: the sums of their chain weights."""
+        return np.bincount(self.labels, self.chain_weights, len(self.log_evidence))
+
     def report(self, width: int | None = None) -> str:
         """Return basins and weights as text.
 
@@ -145,7 +150,7 @@ class Basins(ReadOnlyArrays):
         text = named("chain", chains)
         if len(self.log_evidence) > 1:
             weight, error = self.log_weights[basin], self.log_weight_stderr[basin]
-            share = self.chain_weights[chains].sum()
+            share = self.averaged_weights[basin]
             text += f", log weight {weight:.4g} +- {error:.2g} nats, {share:.3g} of the average"
         halves = " of its halves" if len(chains) == 1 else ""
         return (

@@ -8,9 +8,9 @@ from typing import ClassVar
 import numpy as np
 
 from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.posterior.averages import root_mean_square
 from tfbnn.posterior.calibration.calibration import central_levels
 from tfbnn.posterior.ensemble import Ensemble
-from tfbnn.posterior.mixture import root_mean_square
 from tfbnn.spec.likelihoods import LocationScale
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import warn

@@ -189,6 +189,31 @@ def test_the_readout_is_found_and_gives_the_outputs(name):
     np.testing.assert_allclose(outputs, network_outputs(spec, theta, x), rtol=1e-10, atol=1e-12)
 
 
+class Tied(keras.Model):
+    """The last layer's kernel is also a variable of the model, so that its bias does not follow it."""
+
+    def __init__(self, with_bias):
+        super().__init__()
+        self.hidden, self.out = layers.Dense(2, activation="tanh"), layers.Dense(2)
+        for layer in (self.hidden, self.out):
+            layer.build((None, 2))
+        self.with_bias, self.first = with_bias, self.out.kernel
+        if with_bias:
+            self.second = self.hidden.bias
+        self(np.zeros([1, 2]))
+
+    def call(self, x):
+        return self.out(self.hidden(x))
+
+    def get_config(self):
+        return {"with_bias": self.with_bias}
+
+
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_bias_elsewhere_is_that_of_no_readout(with_bias):
+    assert tfbnn.BayesianModel(Tied(with_bias)).spec.readout is None
+
+
 def test_without_a_linear_last_layer_there_is_no_readout():
     ending = layers.Dense(4), layers.Dense(1, activation="tanh")
     assert spec_of(*ending, y_transform=None).readout is None
