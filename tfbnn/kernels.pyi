@@ -6,7 +6,7 @@ from tfbnn.engine.kernels.mala import MALA as MALA
 from tfbnn.engine.kernels.microcanonical import Microcanonical as Microcanonical
 from tfbnn.engine.kernels.nuts import NUTS as NUTS
 from tfbnn.engine.kernels.pcn import PCN as PCN
-from tfbnn.engine.kernels.pcn import PCNL as PCNL
+from tfbnn.engine.kernels.pcnl import PCNL as PCNL
 from tfbnn.engine.kernels.power_posterior import PowerPosterior as PowerPosterior
 from tfbnn.engine.kernels.random_walk import RandomWalkMetropolis as RandomWalkMetropolis
 from tfbnn.engine.kernels.registry import available as available

@@ -15,7 +15,8 @@ from tfbnn.engine.density.linear_map import as_tensors, scaling_map
 from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.value_and_gradient import Target
 from tfbnn.engine.kernels.metropolis import Point
-from tfbnn.engine.kernels.pcn import CrankNicolsonProposal, LangevinCrankNicolsonProposal
+from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
+from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
 from tfbnn.engine.starts.check import draw_prior
 from tfbnn.kernels import HMC, PCN, PCNL, PowerPosterior, Repriorised
 from tfbnn.likelihoods import Gaussian
@@ -109,9 +110,7 @@ class TestSettings:
     @pytest.mark.parametrize("kernel", [PCN, PCNL])
     @pytest.mark.parametrize("preconditioner", ["diagonal", "gauss_newton"])
     def test_other_coordinates_are_refused(self, kernel, preconditioner):
-        with pytest.raises(
-            ValueError, match=f"must be one of .*'auto'.*'prior'.* {kernel.__name__}: "
-        ):
+        with pytest.raises(ValueError, match=f"must be one of .*'auto'.*'prior'.* {kernel.__name__}: "):
             kernel(preconditioner=preconditioner)
 
     def test_identity_is_theta_itself(self):

@@ -9,7 +9,8 @@ from tfbnn.engine.kernels import nuts, underdamped
 from tfbnn.engine.kernels.mala import LangevinProposal
 from tfbnn.engine.kernels.metropolis import Proposal
 from tfbnn.engine.kernels.nuts import NoUTurnKernel
-from tfbnn.engine.kernels.pcn import CrankNicolsonProposal, LangevinCrankNicolsonProposal
+from tfbnn.engine.kernels.pcn import CrankNicolsonProposal
+from tfbnn.engine.kernels.pcnl import LangevinCrankNicolsonProposal
 from tfbnn.engine.kernels.random_walk import RandomWalkProposal
 from tfbnn.engine.kernels.truncated_mala import TruncatedProposal
 from tfbnn.engine.kernels.underdamped import UnderdampedKernel
