@@ -288,8 +288,9 @@ def test_errors_of_the_run_itself_are_raised_at_once(client, folder, tmp_path):
 class FakeClient:
     """A client whose tasks end when they are asked to stop."""
 
-    def __init__(self, *results, status_then="running"):
+    def __init__(self, *results, status_then="running", has_workers=True):
         self._results, self._status_then, self._sign = results, status_then, "no file yet"
+        self._has_workers = has_workers
 
     @property
     def status(self):
@@ -300,7 +301,7 @@ class FakeClient:
         return FakeFuture(sign, self._results[group])
 
     def processing(self):
-        return {"worker": [FakeFuture.key]}
+        return {"worker": [FakeFuture.key]} if self._has_workers else {}
 
 
 class FakeFuture:
@@ -366,6 +367,13 @@ class TestTasks:
         assert str(executor.failures[0]).endswith("or workers with a longer lifetime.")
         assert executor.repeated == {(0, "worker closed"): 4}
 
+    def test_a_cluster_without_workers_is_named(self, tmp_path, monkeypatch):
+        monkeypatch.setattr("tfbnn.cluster.dask_executor._LOOK_SECONDS", 0.0)
+        monkeypatch.setattr("tfbnn.cluster.dask_executor._ALONE_SECONDS", 0.0)
+        executor = executor_of(tmp_path, lambda: True, has_workers=False)
+        with pytest.warns(UserWarning, match=f"no worker for 0 s. The run waits.*{tmp_path}"):
+            executor.run(None, None, notify=lambda event: True)
+
 
 @pytest.mark.parametrize(
     "options, error, words",
@@ -397,11 +405,9 @@ def test_chains_share_a_gpu_but_not_several(monkeypatch):
 
 
 def test_predictions_are_made_block_by_block(client, whole, tmp_path):
-    """Predict as the guide does, and try the name that has ended."""
+    """Predict as the guide does."""
     import dask.array
 
-    with pytest.raises(AttributeError, match="map_blocks"):
-        tfbnn.cluster.predict  # noqa: B018
     x, path = np.random.default_rng(1).normal(size=(50, 2)), str(tmp_path / "model.h5")
     whole[0].save(path)
     rows = dask.array.from_array(x, chunks=((20, 23, 7), 2))

@@ -110,7 +110,9 @@ class TestSettings:
     @pytest.mark.parametrize("kernel", [PCN, PCNL])
     @pytest.mark.parametrize("preconditioner", ["diagonal", "gauss_newton"])
     def test_other_coordinates_are_refused(self, kernel, preconditioner):
-        with pytest.raises(ValueError, match=f"must be one of .*'auto'.*'prior'.* {kernel.__name__}: "):
+        with pytest.raises(
+            ValueError, match=f"must be one of .*'auto'.*'prior'.* {kernel.__name__}: "
+        ):
             kernel(preconditioner=preconditioner)
 
     def test_identity_is_theta_itself(self):

@@ -22,11 +22,14 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.stores import FolderStore, Store
 from tfbnn.storage.run.folder import STOP, RunFolder
+from tfbnn.system.words import warn
 
 _POLL_SECONDS = 0.1
 _LONGEST_PAUSE_SECONDS = 60.0
 # Shortest interval between two reads of the folder, which changes once per commit.
 _LOOK_SECONDS = 2.0
+# Warn after this many seconds without a worker: a cluster may start its workers later, or lose them for good.
+_ALONE_SECONDS = 60.0
 # Number of attempts without progress after which a chain group fails; progress resets the count.
 _MOST_IN_VAIN = 5
 
@@ -83,6 +86,7 @@ class Tasks(Executor):
         self.repeated = Counter[tuple[int, str]]()
         self._interval = max(self._commit_interval, _LOOK_SECONDS)
         self._began, self._last_look = time.perf_counter(), time.monotonic()
+        self._last_worker = time.monotonic()
         self.look()
         self._before = Seconds.committed(list(self.counters.values()))
         # Attempts in a row without progress, and the transitions that the last of them reached.
@@ -124,9 +128,22 @@ class Tasks(Executor):
         is_over = not (self.running or self._waiting)
         if is_over or time.monotonic() >= self._last_look + self._interval:
             self._last_look = time.monotonic()
+            self._warn_of_no_worker()
             seconds = self.seconds  # this reads the folder too
             phase = "warmup" if self.warms_up() else "sampling"
             yield from self.event(phase, seconds.phases[phase])
+
+    def _warn_of_no_worker(self) -> None:
+        is_alone = False
+        with contextlib.suppress(OSError):  # of a scheduler that is gone
+            is_alone = not self._client.processing()
+        if not is_alone:
+            self._last_worker = time.monotonic()
+        elif time.monotonic() > self._last_worker + _ALONE_SECONDS:
+            warn(
+                f"The cluster has had no worker for {_ALONE_SECONDS:.0f} s. The run waits for one; its draws "
+                f"so far are in {self._folder.path!r}."
+            )
 
     def look(self) -> None:
         """Read the commits of the chain groups."""
