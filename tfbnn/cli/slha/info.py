@@ -10,7 +10,8 @@ from typing import Annotated, Any
 
 from tfbnn.cli.arguments import JsonOptions, argument
 from tfbnn.cli.console import DONE, print_json
-from tfbnn.hep.inputs import check_inputs, input_text, unit_of
+from tfbnn.hep.expressions import Expression
+from tfbnn.hep.inputs import Input, check_inputs, input_text, unit_of
 from tfbnn.hep.process import Calculation
 from tfbnn.hep.process_folder import index_errors, read_index, settings_of
 
@@ -63,10 +64,22 @@ def _lines(process: dict[str, Any]) -> Iterator[str]:
 
 def _inputs(process: dict[str, Any]) -> Iterator[str]:
     """Yield a line for the inputs at SLHA places, and one for each expression."""
-    for number, (name, one) in enumerate(check_inputs(process["inputs"]).items()):
-        low, high = process["ranges"].get(name, (None, None))
-        span = "" if low is None else f", {low:.4g} to {high:.4g} {unit_of(one)}".rstrip()
-        yield _line("" if number else "Inputs", f"{name} = {input_text(one)}{span}")
+    ranges, inputs = process["ranges"], check_inputs(process["inputs"])
+
+    def text(name: str, one: Input) -> str:
+        low, high = ranges.get(name, (None, None))
+        return "" if low is None else f", {low:.4g} to {high:.4g} {unit_of(one)}".rstrip()
+
+    at_places, lines = [], []
+    for name, one in inputs.items():
+        if isinstance(one, Expression):
+            lines.append(f"{name} = {one.text}{text(name, one)}")
+        else:
+            at_places.append(f"{name} ({input_text(one)}{text(name, one)})")
+    if at_places:
+        lines.insert(0, ", ".join(at_places))
+    for number, line in enumerate(lines):
+        yield _line("" if number else "Inputs", line)
 
 
 def _line(label: str, text: str) -> str:

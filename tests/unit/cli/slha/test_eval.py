@@ -304,7 +304,7 @@ def test_a_folder_tells_what_it_holds(run):
     assert (code, err) == (0, "")
     first, second = out.split("\n\n")
     assert first.startswith("1000022 1000023 at 13000 GeV, fitted in fb\n")
-    ranges = "m = MASS 1000022, -0.325 to 3.822 GeV\n               n11 = NMIX 1 1, "
+    ranges = "m (MASS 1000022, -0.325 to 3.822 GeV), n11 (NMIX 1 1, "
     for words in (ranges, "scale: -30 % +30 %", "qcd_order 1", "10.1000"):
         assert words in first
     assert "of the function alone" in second and "fitted in pb" in second
