@@ -29,9 +29,9 @@ batches in the order of the file, as the author's program does (`timing_nuts.py`
 .75. Runs have 100 draws (1000 in the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most
 255 leapfrog steps and 1000 transitions of warm-up (4095 and 2500 in the thesis). R2 of the targets is that of
 the mean of 10^f; the author's study of widths has that of 10^mean. In the
-warm-up table one test row decides both from 128 transitions on: its target is 7.1 fb, and chains predict 21 to
-70 fb. Other work shared the cores and runs were stopped at times,
-so hours are upper limits.
+rows of seed 0 of the warm-up table with 128 transitions and more, one test row decides both: its target is
+7.1 fb, and chains predict 21 to 70 fb. Other work shared the cores and runs were stopped at times, so hours
+are upper limits.
 """,
     "standardised": """\
 The setting is not that of the thesis: inputs are standardised, and ADAM starts from the prior, whose weights
