@@ -165,7 +165,7 @@ def catboost(x, t, x_test, seed):
 
 def bde(x, t, x_test, seed):
     """Bayesian deep ensemble by MILE, as its authors ran airfoil but with four members."""
-    from benchmarks.studies.airfoil.bde import sample_bde
+    from benchmarks.studies.airfoil.rival import sample_bde
 
     location, scale, _ = sample_bde(x, t, x_test, seed)
     return location, scale

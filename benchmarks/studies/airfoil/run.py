@@ -20,7 +20,7 @@ sys.path.append(str(Path(__file__).parents[3]))  # the repository, of which this
 
 import numpy as np
 
-from benchmarks.studies.airfoil.bde import fit_bde
+from benchmarks.studies.airfoil.rival import fit_bde
 
 LAYERS = (5, 16, 16, 16, 16, 16, 1)
 NUM_CHAINS, NUM_BURNIN, NUM_RESULTS = 10, 600, 200
