@@ -7,7 +7,7 @@ from tests.support.code_lines import counts, num_code_lines
 # spectra to a scan (tables, expressions, networks of errors) 1080 and eight files, leverage by derivatives 95, less 45 and
 # a file of a reader of tables. Reading all packages twice for what nobody would miss gave 340 back, and
 # mending some ninety defects of combinations of features took 420.
-MOST_LINES = 31_407
+MOST_LINES = 31_427
 MOST_FILES = 307
 MOST_LINES_OF_A_ROOM = 4_000
 

@@ -301,11 +301,17 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
     head = [columns]
 
     def write(values: Any, labels: Sequence[Array] = ()) -> None:
+        values, count = np.asarray(values, dtype=np.float64), len(columns) - len(labels)
+        if values.ndim != 2 or values.shape[1] != count:
+            raise ValueError(
+                f"values must have shape [N, {count}], one column per name, received "
+                f"{list(values.shape)}."
+            )
         if head:
             writer.writerow(head.pop())
         texts = [column.tolist() for column in labels]
         # More digits than any prediction is worth.
-        numbers = ([f"{value:.9g}" for value in column] for column in np.transpose(values).tolist())
+        numbers = ([f"{value:.9g}" for value in column] for column in values.T.tolist())
         writer.writerows(zip(*texts, *numbers))
 
     return write

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -76,17 +77,23 @@ def find_forecasts(model: SampledModel, x: ArrayLike, y: ArrayLike) -> list[Fore
     mean = model.predict(rows.x).columns.mean
     probabilities = ensemble.spec.class_likelihood.class_probabilities(mean)  # [N, K, M]
     classes, truth = ensemble.classes or (), rows.y.astype(int)
-    found = []
-    names = map(plain, ensemble.target_names)
-    for given, true, name in zip(np.moveaxis(probabilities, 1, 0), truth.T, names):
-        of, probability = f"probability of the predicted {name}", given.max(axis=1)
-        came_true = given.argmax(axis=1) == true
-        accuracy = float(np.mean(came_true))
-        if given.shape[1] == 2:
-            of, probability = f"probability of {name} = {plain(str(classes[1]))}", given[:, 1]
-            came_true = true == 1
-        found.append(Forecasts(of, probability, came_true, accuracy))
-    return found
+    return [
+        _forecasts(given, true, name, classes)
+        for given, true, name in zip(
+            np.moveaxis(probabilities, 1, 0), truth.T, map(plain, ensemble.target_names)
+        )
+    ]
+
+
+def _forecasts(given: Array, true: Array, name: str, classes: Sequence[object]) -> Forecasts:
+    """Make the Forecasts of a target from class probabilities [N, M] and true class numbers [N]."""
+    best = given.argmax(axis=1)
+    accuracy = float(np.mean(best == true))
+    if given.shape[1] == 2:
+        of = f"probability of {name} = {plain(str(classes[1]))}"
+        return Forecasts(of, given[:, 1], true == 1, accuracy)
+    of = f"probability of the predicted {name}"
+    return Forecasts(of, given.max(axis=1), best == true, accuracy)
 
 
 def draw_reliability(axis: Axes, found: Forecasts) -> None:

@@ -44,11 +44,25 @@ class GivenRows(ReadOnlyArrays):
         return GivenRows(self.x[indices], self.y[indices], noise)
 
     def indices_of(self, x: Array, y: Array, noise: Array | None) -> Array:
-        """Return the positions of rows among these; equal rows have positions of their own."""
+        """Return the positions of rows among these; equal rows have positions of their own.
+
+        Raises:
+            ValueError: If a row is not among them.
+        """
         places: dict[tuple[bytes, ...], list[int]] = {}
         for index, key in enumerate(_keys(self.x, self.y, self.noise)):
             places.setdefault(key, []).append(index)
-        return np.array([places[key].pop(0) for key in _keys(x, y, noise)])
+        found = []
+        for key in _keys(x, y, noise):
+            if key not in places:
+                raise ValueError(
+                    "Leaving out rows of a network of infinite width needs rows of its fit, received "
+                    "others."
+                )
+            copies = places[key]
+            found.append(copies[0])
+            copies.append(copies.pop(0))  # the next of these rows has the next position
+        return np.array(found)
 
 
 def _keys(x: Array, y: Array, noise: Array | None) -> Iterator[tuple[bytes, ...]]:

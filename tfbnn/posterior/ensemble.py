@@ -169,7 +169,7 @@ class Ensemble(ReadOnlyArrays):
         known = tuple(names or ()) if has_names else None
         return Known(self.feature_names, self.classes, self.coding, target_names=known)
 
-    @property
+    @cached_property
     def columns(self) -> list[tuple[Column, slice]]:
         """The columns of users' tables that the inputs come from, each with the slice of its inputs."""
         if self.coding is not None:
@@ -412,9 +412,8 @@ class Ensemble(ReadOnlyArrays):
         weights = np.array(weights, dtype=np.float64)
         basins = None if self.basins is None else replace(self.basins, chain_weights=weights)
         told = self.diagnostics
-        if (
-            told is not None and "predictions" in told
-        ):  # without the verdicts on predictions, which have changed
+        if told is not None and "predictions" in told:
+            # The verdicts were on other predictions.
             told = {name: told[name] for name in told if name not in ("predictions", "verdict")}
         return replace(
             self,

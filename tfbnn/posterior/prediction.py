@@ -284,9 +284,11 @@ def mixture_of(
 ) -> Mixture:
     """Return the mixture of network outputs [C * S, num_outputs, n], with or without noise."""
     likelihood, outputs = ensemble.spec.likelihood, _by_rows(outputs)
-    location, scale = likelihood.location(outputs, row_noise), likelihood.spread(outputs)
+    location = likelihood.location(outputs, row_noise)
     if include_noise:
         scale = scale_at(ensemble, outputs, location, row_noise)
+    else:
+        scale = likelihood.spread(outputs)
     return Mixture.of(ensemble, location, scale)
 
 

@@ -221,6 +221,8 @@ def test_numbers_are_written_with_nine_digits():
     write([[1 / 3]])
     write([[2.0]])
     assert stream.getvalue() == "a\n0.333333333\n2\n"
+    with pytest.raises(ValueError, match=r"shape \[N, 2\]"):
+        csv_writer(stream, ["a", "b"])([[1.0]])
 
 
 def test_csv_is_read_as_it_is_iterated():

@@ -103,6 +103,12 @@ def test_rows_left_out_are_predicted_by_the_others(num_together):
         np.testing.assert_allclose(stddev[out, 0], np.sqrt(spread), rtol=1e-6)
 
 
+def test_other_rows_are_not_left_out():
+    found = ensemble()
+    with pytest.raises(ValueError, match="rows of its fit"):
+        found.given.indices_of(NEW, NEW[:, :1], None)
+
+
 def test_equal_rows_are_left_out_each_at_its_place():
     """In one group together, and with noise of their own."""
     found = ensemble()
