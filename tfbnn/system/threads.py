@@ -205,7 +205,9 @@ def single_threaded_blas() -> Iterator[None]:
     belongs to the whole process, so the last thread restores the original number.
     """
     with _blas_lock:
-        controller = None if _blas_limits else _controller()
+        # SciPy brings a BLAS library of its own.
+        controller = None if _blas_limits else _controller("scipy.linalg" in sys.modules)
+        _take_control(controller)
         _blas_limits.append(controller and controller.limit(limits=1, user_api="blas"))
     try:
         yield
@@ -213,13 +215,27 @@ def single_threaded_blas() -> Iterator[None]:
         with _blas_lock:
             # The first entry holds the original limits, and the last thread to leave takes it.
             limits = _blas_limits.pop()
+            _take_control(limits)
             if limits is not None:
                 limits.restore_original_limits()
 
 
+def _take_control(limits: Any) -> None:
+    """Let this thread change limits, if there are any.
+
+    From threadpoolctl 3.8 on, all threads but the first that changed them are ignored.
+    """
+    if limits is not None:
+        import threadpoolctl
+
+        openblas: Any = getattr(threadpoolctl, "OpenBLASController", None)
+        if hasattr(openblas, "clear_controlling_thread"):
+            openblas.clear_controlling_thread(force=True)
+
+
 @cache
-def _controller() -> Any:
-    """Return the controller of threadpoolctl, or None without it, which only costs time."""
+def _controller(with_scipy: bool) -> Any:
+    """Return the controller of the loaded BLAS libraries, or None without threadpoolctl."""
     try:
         from threadpoolctl import ThreadpoolController
     except ImportError:

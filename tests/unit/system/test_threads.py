@@ -103,6 +103,29 @@ def test_blas_stays_at_one_thread_until_the_last_one_leaves(two_threads):
     assert threads_of_blas() == before
 
 
+def test_any_thread_limits_blas_and_the_last_one_to_leave_restores_it(two_threads):
+    """Also after another thread has used it; threadpoolctl 3.8 ignores all threads but the first."""
+    before, inside, leave = threads_of_blas(), threading.Event(), threading.Event()
+    found = []
+
+    def stay():
+        with single_threaded_blas():
+            found.extend(threads_of_blas())
+            inside.set()
+            leave.wait(20)
+
+    with single_threaded_blas():
+        pass
+    other = threading.Thread(target=stay)
+    other.start()
+    inside.wait(20)
+    with single_threaded_blas():
+        leave.set()
+        other.join()
+        assert set(threads_of_blas()) == {1} == set(found)
+    assert threads_of_blas() == before
+
+
 def test_without_threadpoolctl_the_work_is_shared_all_the_same(monkeypatch):
     monkeypatch.setitem(sys.modules, "threadpoolctl", None)
     monkeypatch.setattr(threads, "_controller", threads._controller.__wrapped__)
