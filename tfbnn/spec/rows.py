@@ -334,11 +334,11 @@ def evenly_spaced(num_rows: int, most: int) -> Array:
 
 
 def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Array:
-    """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total.
+    """Return row indices of evenly spaced whole groups [N], with up to `most` rows in total, or of one group.
 
     If there are more rows, groups of more than a quarter of `most` are passed over where the others have at
-    least a quarter of `most`: one of them would take the place of all others. The largest group stands alone
-    if no two fit.
+    least a quarter of `most`: one of them would take the place of all others. The largest group stands alone,
+    whatever its size, if no two fit.
     """
     if groups is None:
         return evenly_spaced(num_rows, most)

@@ -21,7 +21,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.likelihoods import StudentT
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.spec.rows import NetworkRows, TransformedRows, evenly_spaced_groups
+from tfbnn.spec.rows import NetworkRows, TransformedRows, evenly_spaced
 from tfbnn.system.arrays import Array
 from tfbnn.system.threads import on_all_cores, single_threaded_blas
 
@@ -119,7 +119,7 @@ def _possible(
 
 def _labelled(rows: TransformedRows) -> tuple[NetworkRows, Array]:
     """Return (rows to compare by, labels [N] of rows that stay together: one group, or equal inputs)."""
-    taken = evenly_spaced_groups(rows.groups, len(rows.train.x), _MOST_ROWS)
+    taken = evenly_spaced(len(rows.train.x), _MOST_ROWS)
     part = rows.train.taken(taken)
     if rows.groups is None:
         return part, np.unique(part.x, axis=0, return_inverse=True)[1].ravel()

@@ -215,6 +215,12 @@ def test_a_mean_that_would_not_exist_is_not_tried(trials):
     assert {kind for _, kind, *_ in trials.tried} == {Gaussian, HeteroscedasticGaussian}
 
 
+def test_large_groups_are_compared_by_some_of_their_rows(trials, monkeypatch):
+    monkeypatch.setattr(module, "_MOST_ROWS", 40)
+    chosen(groups=np.arange(60) // 10)
+    assert all(len(folds) == 40 and len(set(folds)) == 5 for *_, folds, _ in trials.tried)
+
+
 @pytest.mark.parametrize("by_groups", [False, True])
 def test_rows_that_belong_together_are_in_one_fold(trials, by_groups):
     labels = np.arange(60) // 3
