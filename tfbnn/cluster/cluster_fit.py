@@ -51,7 +51,8 @@ def fit(
             calibrate, seed, resume, commit_interval, jit_compile, verbose, callbacks: As in
             `fit_posterior`, with the same defaults. The kernel cannot be a callable. The loss of a worker
             costs at most commit_interval. Callbacks are called in this process, once per
-            commit_interval, with the committed state.
+            commit_interval, with the committed state. max_seconds is checked as often, and does not
+            shorten a given warm-up.
 
     Returns:
         A `Run`; the draws are in `model.posterior`.

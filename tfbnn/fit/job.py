@@ -46,7 +46,7 @@ _MOST_ROWS = 2**16
 _MOST_SEEN, _NUM_REFERENCE = 1000, 200
 # Most rows used to check whether more draws change predictions.
 _MOST_SCORED = 500
-_SECONDS_OF_R_HAT = 5e-7
+_SECONDS_OF_R_HAT = 2.5e-7
 _LEAST_SECONDS, _SECONDS_OF_A_VALUE, _SECONDS_OF_A_FLOP = 0.5, 1e-7, 1.2e-11
 
 
@@ -77,7 +77,7 @@ def seconds_to_end(config: FitConfig, num_results: int) -> float:
     draws = num_results * config.sampling.num_chains
     calibrated = min(config.num_rows, _MOST_ROWS) if config.calibrate else 0
     seen = calibrated + min(config.num_rows, _MOST_SEEN)
-    judged = min(config.spec.num_parameters, _MOST_SEEN) + _NUM_REFERENCE
+    judged = config.spec.num_parameters + _NUM_REFERENCE
     of_a_row = _SECONDS_OF_A_VALUE + 2.0 * config.spec.network.num_products * _SECONDS_OF_A_FLOP
     # Cost of leverage: the derivatives of four networks in their weights, computed twice.
     squares = min(config.spec.num_parameters, MOST_FEATURES) ** 2 if config.calibrate else 0

@@ -121,17 +121,19 @@ def plan(chosen: Chosen, has_clock: bool) -> Chosen:
     budget = rules.budget(sizes, options.is_short)
     if is_begun:
         return chosen
-    if options.limit is not None and has_clock:
-        speed = by_clock.measured_seconds(spec, transformed.train, options), num_cores()
+    if options.limit is not None:
         deadline = Deadline(options.limit, options.began)
         why = f"max_seconds={options.limit:g} leaves"
-    elif options.limit is None and budget is not None:
-        speed = by_clock.estimated_seconds_of_all(spec, sizes), rules.BUDGET_CORES
+    elif budget is not None:
         seconds = sizes.effort * budget.seconds
         deadline = Deadline(seconds, 0.0, clock=lambda: 0.0, search=budget.search)
         why = f"a budget of about {seconds:.0f} s leaves"
     else:
         return chosen
+    if options.limit is not None and has_clock:
+        speed = by_clock.measured_seconds(spec, transformed.train, options), num_cores()
+    else:
+        speed = by_clock.estimated_seconds_of_all(spec, sizes), rules.BUDGET_CORES
     planned = by_clock.plan_by_clock(options, choices, sizes, spec, *speed, deadline, why)
     return chosen._replace(options=planned[0], choices=planned[1])
 

@@ -1,5 +1,6 @@
 """Settings of "auto" are settled before a fit begins; those that are given keep their meaning."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -267,6 +268,13 @@ def test_a_default_fit_is_planned_for_a_budget_and_sees_no_clock(monkeypatch):
     for options in ({"until": "converged"}, {"until": None}, {"num_results": 50}):
         plain = chosen(spec, FitOptions(**options))
         assert module.plan(plain, has_clock=True) is plain
+
+
+def test_a_limit_of_a_cluster_is_planned_by_an_estimate():
+    began = time.perf_counter()
+    spec, options = BayesianMLP([2, 50, 1]).spec, FitOptions(max_seconds=600.0, began=began)
+    found = module.plan(chosen(spec, options), has_clock=False)
+    assert any("max_seconds=600 leaves" in choice.why for choice in found.choices)
 
 
 @pytest.mark.parametrize(
