@@ -56,8 +56,10 @@ def folder(tmp_path):
 
 def test_description_and_arrays_come_back(tmp_path):
     description = {"seed": 2**40, "spec": {"layer_sizes": [2, 1]}, "note": "Größe", "step": 0.1}
-    created_run(tmp_path / "run", description, STATE, 3)
+    created = created_run(tmp_path / "run", description, STATE, 3)
+    assert all(created.arrays[name] is STATE[name] for name in STATE)
     found = RunFolder.open(tmp_path / "run")
+    assert (created.run_id, created.description) == (found.run_id, found.description)
     assert found.description == description and found.num_groups == 3
     assert found.arrays.keys() == STATE.keys()
     assert all(same(found.arrays[name], STATE[name]) for name in STATE)

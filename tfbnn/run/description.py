@@ -266,12 +266,8 @@ def check_same_run(folder: RunFolder, config: RunConfig) -> None:
 
 
 def _completed(fixed: dict[str, Any]) -> dict[str, Any]:
-    """Return the fixed part of a description, with entries that specs omit or earlier releases lacked."""
-    spec = fixed["spec"]
-    if not DensitySpec.describes(spec):
-        spec = {"likelihood_power": 1.0} | spec
-    kernel, numbers = _kept(fixed["kernel"]), _kept(fixed["numbers"])
-    return fixed | {"spec": spec, "kernel": kernel, "numbers": numbers}
+    """Return the fixed part of a description, with the power that specs omit."""
+    return fixed | {"spec": {"likelihood_power": 1.0} | fixed["spec"]}
 
 
 def _extent(sampling: Sampling) -> dict[str, Any]:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from tfbnn.exceptions import RunFolderError
+from tfbnn.exceptions import RunFolderError, RunFolderWarning
 from tfbnn.run.config import Beginning, RunConfig
 from tfbnn.run.counters import Clock, Counters, Seconds
 from tfbnn.run.description import (
@@ -33,6 +33,7 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending, Kept, Result, gather_result
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
     from tfbnn.storage.run.checkpoint import Checkpoint
@@ -326,4 +327,10 @@ def open_store(config: RunConfig, options: FitOptions) -> Iterator[Store]:
         store = FolderStore(config, folder, options.commit_interval, make)
         yield store
     if store.ended is not None:  # the folder is not reserved any more
-        take_down_end(store.folder, store.ended)
+        try:
+            take_down_end(store.folder, store.ended)
+        except (OSError, RunFolderError) as error:  # a resumed run finds the reason again
+            warn(
+                f"The run is complete, but its folder does not say why it ended: {error}",
+                RunFolderWarning,
+            )

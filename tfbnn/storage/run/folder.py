@@ -79,8 +79,10 @@ class RunFolder:
             _refuse_content(path)
 
             def make(description: _Json, arrays: _Arrays, num_groups: int) -> RunFolder:
-                _write(path, secrets.token_hex(16), num_groups, description, arrays)
-                return cls.open(path)
+                run_id = secrets.token_hex(16)
+                _write(path, run_id, num_groups, description, arrays)
+                # The arrays are not read again, because they may be files that are mapped.
+                return cls(path, run_id, num_groups, _as_read(description), arrays)
 
             yield make
 
@@ -178,7 +180,7 @@ class RunFolder:
                 if os.path.isdir(folder):  # else no process has written it yet
                     stack.enter_context(held_lease(os.path.join(folder, _LEASE)))
             _write(self.path, self.run_id, self.num_groups, description, self.arrays)
-        self.description = RunFolder.open(self.path).description
+        self.description = _as_read(description)
 
     @contextlib.contextmanager
     def writer(self, group: int) -> Iterator[GroupWriter]:
@@ -230,6 +232,12 @@ def _refuse_content(path: str) -> None:
         raise RunFolderError(
             f"{path!r} must be empty or new, found {sorted(names)!r:.200}. Choose another folder."
         )
+
+
+def _as_read(description: _Json) -> _Json:
+    """Return a description as a reader of the file finds it."""
+    found: _Json = schema.parse_json(schema.to_json(description), schema.MAX_RUN_DEPTH)
+    return found
 
 
 def _write(path: str, run_id: str, num_groups: int, description: _Json, arrays: _Arrays) -> None:
