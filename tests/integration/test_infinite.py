@@ -107,12 +107,13 @@ def test_what_has_no_limit_is_refused(case):
 OPTIONS = {
     "pretraining": ({"pretraining": tfbnn.Pretraining()}, "no weights to train"),
     "power": ({"likelihood_power": 0.5}, "needs likelihood_power=1"),
-    "curvature": ({"kernel": "smmala"}, "no second derivatives"),
+    "curvature": ({"kernel": "smmala"}, "SMMALA needs networks with weights.*Use kernel='hmc'"),
+    "box": ({"kernel": "truncated_mala"}, "TruncatedMALA needs networks with weights"),
     "readout": ({"kernel": "repriorised"}, "last layer.*or use another kernel"),
 }
 
 
-@pytest.mark.parametrize("case", statistics_but({*OPTIONS} - {"curvature"}, OPTIONS))
+@pytest.mark.parametrize("case", OPTIONS)
 def test_what_a_fit_cannot_do_is_refused(case):
     options, message = OPTIONS[case]
     with pytest.raises(ValueError, match=message):

@@ -192,6 +192,17 @@ def test_a_run_in_a_folder_goes_on_as_if_nothing_had_been(tmp_path, brief):
     assert finished.draws.tobytes() == brief.draws.tobytes()
 
 
+def test_draws_are_kept_when_the_folder_cannot_say_why_the_run_ended(tmp_path, monkeypatch):
+    def fail(*_):
+        raise OSError("no space left")
+
+    monkeypatch.setattr("tfbnn.run.stores.take_down_end", fail)
+    settings = BRIEF | dict(num_results=400, until=tfbnn.Until(ess=5, rhat=3.0))
+    with pytest.warns(tfbnn.RunFolderWarning, match="why it ended: no space left"):
+        found = tfbnn.sample(densities.normal, STARTS, HMC, output=tmp_path / "run", **settings)
+    assert found.ended is not None and found.num_results < 400
+
+
 @pytest.mark.statistics
 def test_a_density_that_is_alike_at_the_starts_alone_is_refused(tmp_path):
     width = tf.Variable(1.0)
@@ -274,6 +285,11 @@ UNUSABLE = [
     (dict(kernel="hcm"), "Did you mean"),
 ]
 REFUSED = [
+    (
+        dict(log_prob=(lambda x: tf.constant(-np.sum(x**2, axis=-1)), densities.normal)),
+        TypeError,
+        "log_prior must depend on its argument",
+    ),
     *((dict(log_prob=log_prob), error, words) for log_prob, error, words in NO_DENSITY),
     *((given, ValueError, words) for given, words in UNUSABLE),
     (
@@ -290,6 +306,16 @@ def test_what_cannot_be_sampled_is_refused_before_the_run(given, error, words):
     with pytest.raises(error) as raised:
         tfbnn.sample(**(BRIEF | usual | given))
     assert words in str(raised.value)
+
+
+def test_the_prior_may_be_flat_in_a_box():
+    def box(x):
+        is_inside = tf.reduce_all(tf.abs(x) <= 1.0, axis=-1)
+        return tf.where(is_inside, tf.constant(-np.log(8.0), x.dtype), -np.inf)
+
+    starts = np.random.default_rng(1).uniform(-1.0, 1.0, size=(4, 3)).astype("float32")
+    samples = tfbnn.sample((box, densities.normal), starts, HMC, **BRIEF)
+    assert np.abs(samples.draws).max() <= 1.0 and np.ptp(samples.draws) > 1.0
 
 
 def test_whitening_falls_back_in_words(again):

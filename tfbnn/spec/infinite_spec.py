@@ -14,7 +14,7 @@ from tfbnn.spec.choices import is_auto
 from tfbnn.spec.likelihoods import Gaussian, Likelihood
 from tfbnn.spec.limit_kernels import LIMITS
 from tfbnn.spec.network_parts import NetworkFacts
-from tfbnn.spec.network_spec import INFINITE, LayeredSpec, NetworkSpec, check_priors
+from tfbnn.spec.network_spec import INFINITE, LayeredSpec, check_priors
 from tfbnn.system.arrays import Array
 
 # Largest number of rows on which the hyper-parameters are sampled, because each gradient inverts
@@ -142,13 +142,13 @@ class InfiniteSpec(LayeredSpec):
         return indices
 
 
-def require_weights(spec: NetworkSpec, what: str) -> None:
+_ADVICE = "Use fit_posterior and predict, which needs NumPy alone, or finite widths."
+
+
+def require_weights(spec: object, what: str, advice: str = _ADVICE) -> None:
     """Raise ValueError for infinite width; the message begins with `what`, which needs weights."""
     if isinstance(spec, InfiniteSpec):
-        raise ValueError(
-            f"{what} needs networks with weights, received infinite width. Use fit_posterior and predict, "
-            "which needs NumPy alone, or finite widths."
-        )
+        raise ValueError(f"{what} needs networks with weights, received infinite width. {advice}")
 
 
 def has_infinite(layer_sizes: Any) -> bool:
@@ -186,7 +186,10 @@ def make_infinite_spec(
     Raises:
         TypeError, ValueError: For settings that have no infinite limit.
     """
-    ends = [check_integer("layer_sizes", layer_sizes[end], minimum=1) for end in (0, -1)]
+    # An array with infinity holds floats.
+    ends = [layer_sizes[0], layer_sizes[-1]]
+    ends = [int(end) if isinstance(end, float) and end.is_integer() else end for end in ends]
+    ends = [check_integer("layer_sizes", end, minimum=1) for end in ends]
     sizes = (ends[0], *[inf] * (len(layer_sizes) - 2), ends[1])
     if not isinstance(likelihood, Gaussian):
         raise ValueError(

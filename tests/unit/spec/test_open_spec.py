@@ -32,6 +32,7 @@ def test_rows_say_how_many_inputs_and_targets_there_are(layer_sizes):
     *found, infinite = found
     assert [(type(spec.likelihood), spec.layer_sizes) for spec in found] == expected
     assert infinite.layer_sizes == (3, math.inf, 2) and isinstance(infinite.likelihood, Gaussian)
+    assert tfbnn.BayesianMLP(np.array([3, math.inf, 2])).spec.layer_sizes == infinite.layer_sizes
     assert not any(spec.others for spec in (*found[1:], infinite))
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import Tensor, tf
 from tfbnn.engine.density.data import Data, all_of, make_data
-from tfbnn.engine.density.potential import Potential, Weight
+from tfbnn.engine.density.potential import Potential
 from tfbnn.engine.density.row_blocks import WithGradient
 from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.limit_kernels import covariance, layer_gradients
@@ -89,11 +89,6 @@ class Marginal(Potential):
         return (
             f"The log density is not finite where chain {chain} starts: the covariance of the rows has no "
             "Cholesky factor. Use x_transform='standardize', priors of smaller scales or more noise."
-        )
-
-    def hessian(self, theta: Tensor, data: Data, weight: Weight) -> Tensor:
-        raise ValueError(
-            "Infinite width has no second derivatives in TensorFlow. Use kernel='hmc' or 'nuts'."
         )
 
 

@@ -13,6 +13,7 @@ from tfbnn.engine.kernels.metropolis import MetropolisKernel, Point, Proposal
 from tfbnn.engine.kernels.transition import TransitionKernel
 from tfbnn.exceptions import StartError
 from tfbnn.spec.density_spec import Sampled
+from tfbnn.spec.infinite_spec import require_weights
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import Array
 
@@ -214,6 +215,7 @@ class SMMALA(MetropolisKernel, name="smmala"):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if the model does not have the requested metric."""
         super().check_model(spec, row_noise)
+        require_weights(spec, type(self).__name__, "Use kernel='hmc' or 'nuts'.")
         is_network, obstacle = isinstance(spec, NetworkSpec), spec.network.no_jacobian
         if obstacle is not None and (is_network or self.metric == "gauss_newton"):
             instead = "metric='softabs', which takes second derivatives"

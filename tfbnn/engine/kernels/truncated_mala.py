@@ -8,6 +8,7 @@ from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.engine.kernels.mala import MALA, LangevinProposal
 from tfbnn.engine.kernels.metropolis import Point
 from tfbnn.spec.density_spec import Sampled, model_of
+from tfbnn.spec.infinite_spec import require_weights
 
 
 class TruncatedProposal(LangevinProposal):
@@ -79,6 +80,7 @@ class TruncatedMALA(MALA, name="truncated_mala"):
     def check_model(self, spec: Sampled, row_noise: bool) -> None:
         """Raise ValueError if some weights have a prior without a box."""
         super().check_model(spec, row_noise)
+        require_weights(spec, type(self).__name__, "Use kernel='hmc' or 'nuts'.")
         others = [
             f"{spec.parameter_name(span.start).partition('[')[0]}: {prior}"
             for prior, span, _ in model_of(spec, "TruncatedMALA").weight_groups()
