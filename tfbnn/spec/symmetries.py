@@ -15,7 +15,10 @@ import numpy as np
 from tfbnn.spec.activations import ACTIVATIONS
 from tfbnn.spec.model_spec import ModelSpec
 from tfbnn.spec.network_spec import NetworkSpec
-from tfbnn.system.arrays import Array
+from tfbnn.system.arrays import Array, row_slices
+
+# Networks at once: each needs several H x H tables of distances.
+_AT_ONCE = 16
 
 
 class _Layer(NamedTuple):
@@ -68,10 +71,12 @@ def aligned(spec: NetworkSpec, theta: Array, reference: Array) -> tuple[Array, A
     """
     theta, target = theta.copy(), reference[None].copy()
     has_moved = np.zeros(len(theta), bool)
-    for layer, wanted in zip(_hidden_layers(spec, theta), _hidden_layers(spec, target)):
-        order, signs = _pairs(layer.units, wanted.units[0], layer.turns)
-        has_moved |= np.any((order != np.arange(order.shape[1])) | (signs < 0), axis=1)
-        layer.move(order, signs.astype(theta.dtype))
+    for some in row_slices(len(theta), _AT_ONCE):
+        part = theta[some]  # a view, as are its layers
+        for layer, wanted in zip(_hidden_layers(spec, part), _hidden_layers(spec, target)):
+            order, signs = _pairs(layer.units, wanted.units[0], layer.turns)
+            has_moved[some] |= np.any((order != np.arange(order.shape[1])) | (signs < 0), axis=1)
+            layer.move(order, signs.astype(theta.dtype))
     return theta, has_moved
 
 

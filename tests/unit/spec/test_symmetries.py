@@ -67,3 +67,8 @@ def test_copies_of_any_network_come_to_one_beside_a_reference():
     copies = random_copies(spec, np.tile(other, (20, 1)), generator)
     found, _ = aligned(spec, copies, reference)
     np.testing.assert_array_equal(found, np.tile(found[0], (20, 1)))
+    found, has_moved = aligned(spec, np.vstack([reference, copies]), reference)
+    for index, network in enumerate((reference, *copies)):
+        alone = aligned(spec, network[None], reference)
+        np.testing.assert_array_equal(found[index], alone[0][0])
+        assert has_moved[index] == alone[1][0] == (index > 0)
