@@ -149,10 +149,10 @@ def rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> RowsOf:
 
 def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequence[str]) -> None:
     """Check that each result row belongs to exactly one spectrum without doubt."""
-    if results.spectrum is not None:
-        count = Counter(map(_key, names))
-        if twice := [key for key, number in count.items() if number > 1]:
-            raise ValueError(f"Two spectra are called {twice[0]!r}. Give each a name of its own.")
+    count = Counter(names if results.spectrum is None else map(_key, names))
+    if twice := [key for key, number in count.items() if number > 1]:
+        raise ValueError(f"Two spectra are called {twice[0]!r}. Give each a name of its own.")
+    if results.file is None or results.spectrum is not None:
         return
     for mine in chosen:
         if len(mine) != len(names):

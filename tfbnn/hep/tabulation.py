@@ -140,8 +140,7 @@ def tabulate(
                 points[name] = parameters, _result_of(mine, one.results)
             except ValueError as error:
                 reasons[re.split(r"[.:] ", str(error))[0]] += 1
-    if results.file is not None:
-        check_matches(results, chosen, names)
+    check_matches(results, chosen, names)
     tables: list[Tabulated] = []
     of_places: dict[Place, Array] = {}
     for one, points, reasons in zip(tabulations, found, left_out):

@@ -3,7 +3,8 @@
 All processes of a folder that 'tfbnn slha make' wrote are predicted: medians in fb, distances to the
 16 % and 84 % quantiles, and trust, 1 inside the training data, 0 at their edge, -1 outside. The output has
 one row per point and process, as CSV on standard output unless -o, -w or --json is given. A spectrum that
-lacks an input or is marked invalid (SPINFO 4) stops the command, unless --skip-bad is given.
+lacks an input or is marked invalid (SPINFO 4), and a point at which an input or a target is undefined, stop
+the command, unless --skip-bad is given.
 
 examples:
   tfbnn slha eval gauginos/ point.slha
@@ -15,6 +16,7 @@ examples:
 
 import argparse
 import time
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
@@ -87,7 +89,8 @@ class PointsOptions:
         table: Table of points with the inputs, in place of spectra.
         id_column: Column of the table that names its points; default: their numbers, from 0.
         process: Use the network of this process only; may be repeated.
-        skip_bad: Leave out spectra that lack an input or are marked invalid, and report them.
+        skip_bad: Leave out spectra that lack an input or are marked invalid, and points at which an input or
+            a target is undefined, and report them.
         trusted: Parse the models without the separate, restricted process that protects from files of
             strangers, which is faster; only for folders of your own.
     """
@@ -153,8 +156,10 @@ def run(args: argparse.Namespace) -> int:
     with ExitStack() as stack:
         write = stack.enter_context(written_table(args.output, columns)) if is_table else None
         for batch in batches:
-            names, began = batch[0], time.perf_counter()
-            sections = predicted(predictor, batch)
+            began = time.perf_counter()
+            names, sections = predicted(predictor, batch, args.skip_bad)
+            if sections is None:
+                continue
             seconds += time.perf_counter() - began
             num_points += len(names)
             is_outside = np.any(sections.trust == OUTSIDE, axis=1)
@@ -214,17 +219,36 @@ def open_points(
     return predictor, spectra, of_table(predictor, args.table, args.id_column, errors)
 
 
-def predicted(predictor: CrossSectionPredictor, batch: Batch) -> CrossSections:
-    """Predict the points of a batch; an error at a point has its name."""
+def predicted(
+    predictor: CrossSectionPredictor, batch: Batch, skip_bad: bool
+) -> tuple[list[str], CrossSections | None]:
+    """Return (names, predictions) of a batch; None: `skip_bad` left out all points, as undefined."""
     names, inputs, errors = batch
-    try:
-        return predictor.predict(inputs, errors=errors)
-    except PointError as error:
-        raise ValueError(f"{error.before} at {names[error.point]}{error.after}") from error
+    while names:
+        try:
+            return names, predictor.predict(inputs, errors=errors)
+        except PointError as error:
+            found = f"{error.before} at {names[error.point]}"
+            if not skip_bad:
+                raise ValueError(f"{found}{error.after} (--skip-bad leaves it out.)") from error
+            say(f"Left out: {found}.")
+            left = np.delete(np.arange(len(names)), error.point)
+        names = [names[index] for index in left]
+        inputs, errors = (
+            {
+                name: one[left] if isinstance(one, np.ndarray) else one
+                for name, one in values.items()
+            }
+            for values in (inputs, errors)
+        )
+    return names, None
 
 
 def _check_arguments(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other."""
+    count = Counter(name for name, _ in args.error)
+    if twice := [name for name, number in count.items() if number > 1]:
+        raise ValueError(f"--error {twice[0]} is given twice. Give each error one value.")
     if args.table is None:
         for name, value in args.error:
             if isinstance(value, str):

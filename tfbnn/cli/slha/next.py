@@ -42,7 +42,9 @@ def run(args: argparse.Namespace) -> int:
     names: list[str] = []
     found: list[Array] = []
     for batch in batches:
-        some, sections = batch[0], predicted(predictor, batch)
+        some, sections = predicted(predictor, batch, args.skip_bad)
+        if sections is None:
+            continue
         width = 0.5 * (sections.err_down + sections.err_up) / np.abs(sections.central)
         width = np.where(sections.trust > OUTSIDE, width, -np.inf)
         indices = np.argmax(width, axis=1)

@@ -248,7 +248,17 @@ def test_a_point_that_cannot_be_predicted_is_named(run, folder, monkeypatch):
         check_refusal(
             run(f"slha {command}"), "h = log(m) is not finite at spectra/1.slha, where m = -1."
         )
-    assert not any((folder / "log_copies").iterdir())
+        assert not any((folder / "log_copies").iterdir()) or command.startswith("next")
+        code, out, err = run(f"slha {command} --skip-bad")
+        assert code == 0 and "Left out: h = log(m) is not finite at spectra/1.slha." in err
+        assert command.startswith("eval") or "spectra/1" not in out and "spectra/2" in out
+    assert [path.name for path in sorted((folder / "log_copies").iterdir())] == ["0.slha", "2.slha"]
+    errors = "--skip-bad --error pdf=pdf_rel --error scale=.1,.2"
+    monkeypatch.setattr("tfbnn.cli.slha.points._AT_ONCE", 3)
+    code, out, _ = run(f"slha eval {options} {errors}")
+    assert code == 0 and out.count("p 0") == out.count("p 1") == 2 and "p 2" not in out
+    check_refusal(run("slha eval logs spectra/1.slha --skip-bad"), "No point is left")
+    check_refusal(run(f"slha eval {options} --error pdf=1 --error pdf=2"), "pdf is given twice")
 
 
 def test_a_pair_may_begin_with_an_antiparticle(run, folder):

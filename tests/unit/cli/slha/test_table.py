@@ -271,6 +271,11 @@ def test_spectra_of_one_name_are_told_apart_or_refused(run, folder):
     (folder / "other/many.slha").write_text(first)
     result = run("slha table many.slha other d.toml -o t.csv")
     check_refusal(result, "Two spectra are called 'many'")
+    with tarfile.open(folder / "twice.tar", "w") as archive:
+        for name in ("p0.slha", "p1.slha", "p0.slha"):
+            archive.add(folder / "spectra" / name, name)
+    result = run("slha table twice.tar block.toml -o t.csv")
+    check_refusal(result, "Two spectra are called 'twice.tar/p0.slha'")
 
 
 def test_a_second_spinfo_is_of_the_same_spectrum(run, folder):
