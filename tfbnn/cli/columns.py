@@ -28,7 +28,7 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
         table: The table.
         names: The columns.
         known: Labels of the fit, whose type the result gets. None: integers if all labels are integers,
-            see `label_numbers`.
+            see `label_numbers`; booleans if several columns hold nothing but true and false.
 
     Returns:
         Array [N, K] of text or numbers.
@@ -36,7 +36,8 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
     labels, kind = table.labels(names), np.array(known or [0]).dtype.kind
     if labels.dtype.kind != "U":
         return _spelled(labels, known) if kind == "U" else labels
-    if kind == "b":  # formats without a boolean type have these as text
+    # Formats without a boolean type have these as text.
+    if kind == "b" or (not known and len(names) > 1):
         words = np.char.lower(labels)
         if np.isin(words, ["false", "true"]).all():
             return words == "true"
@@ -120,10 +121,10 @@ class ModelInputs:
             self.categories.update(name for name, column in columns if column.kind != NUMBERS)
         return [*self.features, *self._apart]
 
-    def read(self, labels: Sequence[str] = ()) -> Table:
-        """Read these columns of the table, some of them as labels."""
-        path, categories = self._source, self.categories
-        return read_table(path, self.pick, labels, categories=categories, gaps=self.gaps)
+    def read(self, labels: Sequence[str] = (), as_written: bool = False) -> Table:
+        """Read these columns of the table, some of them as labels, which `as_written` may be blank."""
+        settings: dict[str, Any] = {"categories": self.categories, "gaps": self.gaps}
+        return read_table(self._source, self.pick, labels, as_written=as_written, **settings)
 
     def of(self, table: Table) -> Table:
         """Return the features under their names in the model.

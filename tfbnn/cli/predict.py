@@ -96,8 +96,8 @@ def run(args: argparse.Namespace) -> int:
     noise = known_columns(args, model.spec.has_counts)
     if args.include_noise:
         noise = noise or list(model.posterior.provenance.noise_columns or ())
-    elif not model.spec.has_counts:
-        noise = []
+    elif noise and not model.spec.has_counts:
+        raise ValueError("--noise-column goes with --include-noise. Give both, or neither.")
     has_labels = model.spec.has_classes and args.space == "original"
     columns = value_names(model.posterior, args.quantiles or (), args.space, args.named)
     if has_labels:
@@ -210,7 +210,7 @@ def _pieces(
         return inputs.of(table), table
 
     if not is_csv(path):
-        table = inputs.read(others)
+        table = inputs.read(others, as_written=True)
         parts = row_slices(len(table), _ROWS_AT_ONCE)
         yield (split(table.take(some)) for some in parts), len(parts)
         return

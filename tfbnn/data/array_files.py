@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from tfbnn.data.numbers import is_missing
 from tfbnn.data.table import TEXT_ADVICE, Table, Wanted, column_indices
 from tfbnn.system.arrays import Array
 from tfbnn.system.words import required
@@ -142,7 +143,7 @@ def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
     categories = wanted.categories or ()
     words = {name for name, array in chosen.items() if wanted.texts and array.dtype.kind in "bUO"}
     texts = {
-        name: _labels(path, *arrays[index])
+        name: _labels(path, *arrays[index], wanted.as_written)
         for name, index in zip(labels, column_indices(labels, written, path))
     }
     _check_lengths(path, chosen | texts)
@@ -178,7 +179,7 @@ def _columns_of(name: str, array: Array | None, kinds: str) -> list[tuple[str, A
     return []
 
 
-def _labels(path: str, name: str, array: Array | None) -> Array:
+def _labels(path: str, name: str, array: Array | None, as_written: bool) -> Array:
     if array is None or array.ndim != 1 or array.dtype.kind not in "iufbUO":
         raise ValueError(
             f"{path}, column {name}: expected one column of labels, text, integers or booleans, "
@@ -186,6 +187,8 @@ def _labels(path: str, name: str, array: Array | None) -> Array:
         )
     if array.dtype.kind != "O":
         return array
+    if as_written:
+        return np.array(["" if is_missing(entry) else str(entry) for entry in array])
     for row, entry in enumerate(array):
         if not isinstance(entry, str):
             raise ValueError(

@@ -20,6 +20,7 @@ elsewhere.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -117,9 +118,11 @@ class Column:
                 entries = entries.astype(np.float64)
             return as_float_array(entries, what)[:, None]
         words = words_of(entries, what, argument, self.fill)
-        known = _FLAGS if self.kind == FLAGS else dict(zip(self.values, range(len(self.values))))
         if self.kind == FLAGS:
-            words = [word.casefold() for word in words]
+            known, words = _FLAGS, [word.casefold() for word in words]
+        else:
+            known = dict(zip(self.values, range(len(self.values))))
+            known = {_other_spelling(value): index for value, index in known.items()} | known
         indices = np.array([known.get(word, -1) for word in words], int)
         if (indices < 0).any():
             self._refuse(int(np.argmax(indices < 0)), entries, what, argument)
@@ -177,7 +180,7 @@ def words_of(entries: Array, what: str, argument: str, fill: Any = None) -> list
         what, argument: What messages call the column and the table.
         fill: Replacement of a missing entry; None raises BadRowError.
     """
-    words = [word or fill for word in _words(entries)]
+    words = [_word(entry) or fill for entry in entries.tolist()]
     if None in words:
         row = words.index(None)
         found = f"{what} must have a value in every row, received {entries.tolist()[row]!r}"
@@ -188,17 +191,27 @@ def words_of(entries: Array, what: str, argument: str, fill: Any = None) -> list
 def lacking(entries: Array) -> Array:
     """Return a mask of the missing values among the entries of a column [N]."""
     if entries.dtype.kind in "OUT":
-        return np.array([not word for word in _words(entries)], bool)
+        # Most entries of a table with one column of text are numbers, which are slow to write as text.
+        lacks = (math.isnan(e) if type(e) is float else not _word(e) for e in entries.tolist())
+        return np.fromiter(lacks, bool, len(entries))
     return np.isnan(entries) if entries.dtype.kind == "f" else np.zeros(len(entries), bool)
 
 
-def _words(entries: Array) -> list[str]:
-    """Return the entries as text, "" for missing ones.
+def _word(entry: Any) -> str:
+    """Return an entry as text, "" for a missing one.
 
     The text "nan" counts as missing, because it may be a converted NaN.
     """
-    words = ("" if is_missing(entry) else _text(entry) for entry in entries.tolist())
-    return ["" if word.casefold() == "nan" else word for word in words]
+    word = "" if is_missing(entry) else _text(entry)
+    return "" if word.casefold() == "nan" else word
+
+
+def _other_spelling(word: str) -> str:
+    """Return 2016 for 2016.0 and 2016.0 for 2016; pandas writes the former if its column has a gap."""
+    whole = word.removesuffix(".0")
+    if not whole.removeprefix("-").isdigit():
+        return word
+    return whole if whole != word else f"{word}.0"
 
 
 def _text(entry: Any) -> str:

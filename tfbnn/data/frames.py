@@ -124,6 +124,12 @@ def select_columns(
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value
+    if expected == numbered_names(len(names)) and {*names}.isdisjoint(expected):
+        warn(
+            f"{what} has columns of other names than {listed(expected)}; their order counts.",
+            DataWarning,
+        )
+        return value
     indices, wanted = column_indices(expected, names, what), set(expected)
     ignored = [name for name in names if name not in wanted]
     if ignored and not others:
@@ -134,6 +140,11 @@ def select_columns(
         )
     labels = list(value.columns)
     return value[[labels[index] for index in indices]]
+
+
+def numbered_names(count: int) -> tuple[str, ...]:
+    """Return the names of columns of an array without names."""
+    return tuple(f"x{index}" for index in range(count))
 
 
 def in_order_of(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:

@@ -17,7 +17,14 @@ from tfbnn.data.coding import (
     lacking,
     words_of,
 )
-from tfbnn.data.frames import are_numbers, distinct_names, frame_columns, listed, plain_frame
+from tfbnn.data.frames import (
+    are_numbers,
+    distinct_names,
+    frame_columns,
+    listed,
+    numbered_names,
+    plain_frame,
+)
 from tfbnn.data.numbers import decimal, is_missing, is_number, is_other_notation, told
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
@@ -88,8 +95,7 @@ def _with_names(x: Any, argument: str) -> Any:
     if array.ndim != 2 or array.dtype.kind not in "fO" or has_text(array):
         return x
     array = as_float_array(array, argument)
-    names = tuple(f"x{index}" for index in range(array.shape[1]))
-    return Table(names, array) if np.isnan(array).any() else x
+    return Table(numbered_names(array.shape[1]), array) if np.isnan(array).any() else x
 
 
 def _refuse_missing(x: Any, names: tuple[str, ...], argument: str) -> None:

@@ -184,6 +184,7 @@ class Wanted(NamedTuple):
     texts: bool
     needed: Names = ()
     gaps: bool = False
+    as_written: bool = False
 
     def chosen(self, available: tuple[str, ...]) -> tuple[str, ...]:
         """Return the names of the columns to read that are no labels."""

@@ -38,6 +38,7 @@ def read_table(
     texts: bool = False,
     needed: Names = (),
     gaps: bool = False,
+    as_written: bool = False,
 ) -> Table:
     """Read a table; the ending of the file's name gives the format.
 
@@ -65,6 +66,7 @@ def read_table(
         gaps: Whether values of other columns may be missing: NaN among numbers, None or "" among
             text. In text files, a value is missing if its cell is empty, NA, n/a, NaN or null; a
             number is also missing if its cell is "none".
+        as_written: Whether labels of files of arrays may be missing, or dates; they become text.
 
     Returns:
         Table.
@@ -87,7 +89,7 @@ def read_table(
         )
     if path != "-" and not os.path.exists(path):
         raise FileNotFoundError(f"No file {path}; give the path of a table.")
-    wanted = Wanted(columns, labels, without, categories, texts, needed, gaps)
+    wanted = Wanted(columns, labels, without, categories, texts, needed, gaps, as_written)
     table = (_read_csv if ending in _TEXT else _read_arrays)(path, wanted)
     if not table.columns:
         raise ValueError(f"{table.source} has no column of numbers; expected at least one.")

@@ -15,7 +15,7 @@ import numpy as np
 from tfbnn.data.bad_rows import refuse_entries
 from tfbnn.data.frames import listed
 from tfbnn.exceptions import DataWarning
-from tfbnn.system.arrays import Array, by_rows
+from tfbnn.system.arrays import Array, by_rows, slices_to_read
 from tfbnn.system.words import did_you_mean, warn
 
 # Adds an ONNX operation: (kind, *names of tensors or numbers) -> name of the result.
@@ -130,12 +130,12 @@ class Standardize(Transform):
     @classmethod
     def fit(cls, values: Array, argument: str, columns: Names = None) -> Self:
         with np.errstate(over="ignore", invalid="ignore"):
+            low, high = values.min(axis=0), values.max(axis=0)
             # Rounding must not turn a constant column into anything but zeros.
-            is_constant = (values == values[0]).all(axis=0)
-            mean = np.where(is_constant, values[0], values.mean(axis=0))
+            mean = np.where(low == high, low, values.mean(axis=0))
             # Scaled by a power of two, which is exact: squares of 1e200 or 1e-200 are out of range.
-            exponent = np.frexp(np.abs(values).max(axis=0))[1]
-            scale = np.ldexp(np.ldexp(values, -exponent).std(axis=0), exponent)
+            exponent = np.frexp(np.maximum(-low, high))[1]
+            scale = np.ldexp(_stddev(values, -exponent), exponent)
         too_large = ~(np.isfinite(mean) & np.isfinite(scale))
         if np.any(too_large):
             raise ValueError(
@@ -318,6 +318,15 @@ def checked_forward(pipeline: Pipeline, values: Array, argument: str) -> Array:
         step.check_domain(values, argument)
         values = by_rows(step.forward, values)
     return values
+
+
+def _stddev(values: Array, exponent: Array) -> Array:
+    """Return the standard deviations [D] of values [N, D] times 2^exponent, without a copy of all rows."""
+    num_rows = len(values)
+    sums = (np.ldexp(values[rows], exponent).sum(axis=0) for rows in slices_to_read(values))
+    mean = sum(sums) / num_rows
+    scaled = (np.ldexp(values[rows], exponent) for rows in slices_to_read(values))
+    return np.sqrt(sum(np.square(some - mean).sum(axis=0) for some in scaled) / num_rows)
 
 
 def _those(chosen: Array, columns: Names) -> str:

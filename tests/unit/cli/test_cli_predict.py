@@ -209,6 +209,7 @@ def test_the_density_of_a_label_is_its_probability(run, folder, synthetic_ensemb
         ("ids.csv --keep id,id", ["--keep id", "two columns"]),
         ("ids.csv --keep nobody", ["nobody"]),
         ("ids.csv --keep mean", ["--keep mean", "--named"]),
+        ("points.csv --noise-column a", ["--noise-column goes with --include-noise"]),
     ],
 )
 def test_what_is_refused(run, named, options, words):

@@ -36,6 +36,14 @@ def test_labels_are_exact_and_numbers_only_where_all_are(tmp_path, cells, labels
     assert found[:, 0].tolist() == labels
 
 
+def test_true_and_false_of_several_targets_are_flags(tmp_path):
+    (tmp_path / "flags.csv").write_text("f,g,a\nTrue,false,1\nFalse,true,2\n")
+    table = read_table(tmp_path / "flags.csv", labels=["f", "g"])
+    found = read_labels(table, ["f", "g"])
+    assert found.dtype == bool and found.tolist() == [[True, False], [False, True]]
+    assert read_labels(table, ["f"])[:, 0].tolist() == ["True", "False"]
+
+
 @pytest.mark.parametrize(
     ("command", "words"),
     [

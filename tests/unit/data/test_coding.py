@@ -12,6 +12,7 @@ from tests.support.coded import COLOURS, FRAME, INPUTS, with_text
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.coding import FLAGS, MOST_VALUES, NUMBERS, TEXTS, Coding, Column, as_inputs
 from tfbnn.data.learn_coding import learn_coding
+from tfbnn.data.tables import read_table
 from tfbnn.data.transforms import fit_pipeline
 
 CODING = learn_coding(FRAME, "x")
@@ -153,6 +154,25 @@ def test_whole_numbers_are_the_names_that_they_were():
     for entries in ([2016, 2017, 2018], [2016.0, 2017.0, 2018.0], ["2016", " 2017", "2018"]):
         found = coding.encoded(pd.DataFrame({"year": entries * 3}), "x")
         np.testing.assert_array_equal(found, expected)
+
+
+def test_a_gap_changes_the_spelling_of_whole_numbers_in_a_file_and_not_their_meaning(tmp_path):
+    years = [2016, 2017, 2018] * 3
+    for gap in ([], [None]):  # with a gap, pandas writes 2016.0
+        pd.DataFrame({"year": [*years, *gap]}).to_csv(tmp_path / f"{len(gap)}.csv", index=False)
+    whole, with_gap = (
+        read_table(tmp_path / f"{count}.csv", categories={"year"}, gaps=True) for count in (0, 1)
+    )
+    frame = pd.DataFrame({"year": years})
+    for fitted in (whole, with_gap, frame.astype("category")):
+        coding = learn_coding(fitted, "x", "indicator")
+        expected = coding.encoded(fitted, "x")[:9]
+        for x in (whole, frame):
+            np.testing.assert_array_equal(coding.encoded(x, "x"), expected)
+    assert learn_coding(with_gap, "x", "indicator").columns[0].values[:2] == ("2016.0", "2017.0")
+    both = Column("release", TEXTS, ("1", "1.0"))
+    entries = np.array(["1", "1.0", "1"], dtype=object)
+    np.testing.assert_array_equal(both.encoded(entries, "x")[:, 0], [0, 1, 0])
 
 
 def test_a_nameless_array_holds_coded_numbers():

@@ -8,9 +8,11 @@ import tfbnn
 from tests.support.coded import coded_ensemble
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.coding import Coding, Column, as_inputs
+from tfbnn.data.frames import select_columns
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.tables import read_table
 from tfbnn.data.transforms import fit_pipeline
+from tfbnn.exceptions import DataWarning
 from tfbnn.plots.slicing import find_slices
 from tfbnn.posterior.facts import column_facts
 from tfbnn.spec.rows import rows_to_fit
@@ -117,6 +119,11 @@ def test_arrays_without_names_have_columns_x0_x1():
     np.testing.assert_array_equal(as_inputs(rows.x, "x", 3, rows.coding).values, rows.x)
     with pytest.raises(BadRowError, match=r"row 0, column 0 \('x0'\)"):
         as_inputs([[np.nan, 1.0]], "x", 3, rows.coding)
+    with pytest.warns(DataWarning, match="'x0', 'x1'; their order counts"):
+        frame = select_columns(FRAME[["w", "age"]], ("x0", "x1"), "x")
+    np.testing.assert_array_equal(as_inputs(frame, "x", 3, rows.coding).values, rows.x)
+    with pytest.raises(ValueError, match="no column x1"):
+        select_columns(FRAME[["w", "age"]].set_axis(["x0", "age"], axis=1), ("x0", "x1"), "x")
 
 
 def test_a_column_without_any_value_is_refused():
