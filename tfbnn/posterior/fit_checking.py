@@ -120,6 +120,9 @@ def check_fit(
         found, judged = _look_at(ensemble, rows, row_groups)
     if predictions is None and judged.coverage and judged.is_calibrated != is_calibrated:
         judged = Predictions(why="the error bars have changed since they were judged")
+    if not is_calibrated and np.ptp(ensemble.chain_weights) > 0:
+        # Training rows judge the chains without weights.
+        judged = Predictions(why="the chains have weights; evaluate rows that set no weights")
     prior, inputs = check_prior(ensemble), check_inputs(ensemble)
     return FitCheck(found, prior, inputs, is_calibrated, predictions or judged)
 

@@ -19,6 +19,7 @@ from tfbnn.posterior.function_moments import moment_networks, moments_of_target
 from tfbnn.posterior.mixture import Mixture
 from tfbnn.posterior.prediction import TargetTile, function_of_chains, target_tiles
 from tfbnn.spec.distributions import LEAST_LEVEL, normal_quantile
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows, evenly_spaced
 from tfbnn.system.arrays import Array
 
@@ -54,6 +55,8 @@ def evaluate(
     """
     rows = row_scores(ensemble, y, transformed, include_noise=include_noise, calibrated=calibrated)
     target, pull = transformed.y, rows.pull
+    with np.errstate(invalid="ignore"):
+        pull_width = np.std(pull, axis=0)
     scores = {
         **_errors("", y, rows.expected),
         **_relative_errors(y, rows.mean),
@@ -67,7 +70,7 @@ def evaluate(
         "interval_score": _interval_score(ensemble, y, rows),
         "rank_correlation": rank_correlation(rows.stddev.T, rows.error.T),
         "coverage_by_thirds": _coverage_by_thirds(rows),
-        "pull_width": np.std(pull, axis=0),
+        "pull_width": pull_width,
         "n_effective": effective_draws(ensemble.weighted, transformed.x),
         "num_rows": len(y),
     }
@@ -111,11 +114,14 @@ def _log_densities(ensemble: Ensemble, y: Array, target: Array, rows: RowScores)
 def effective_draws(ensemble: Ensemble, x: Array) -> float:
     """Compute the median bulk ESS of the predictions at up to 200 of the transformed inputs x.
 
-    It is NaN without chains, as for a compressed ensemble.
+    For infinite width, where every draw takes a factorisation, it is that at the reference inputs. It is NaN
+    without chains, as for a compressed ensemble.
     """
     if ensemble.no_chains is not None:
         return np.nan
-    sizes = bulk_ess(function_of_chains(ensemble, x[evenly_spaced(len(x), _MAX_ESS_ROWS)]))
+    is_infinite = isinstance(ensemble.spec, InfiniteSpec)
+    seen = None if is_infinite else x[evenly_spaced(len(x), _MAX_ESS_ROWS)]
+    sizes = bulk_ess(function_of_chains(ensemble, seen))
     return np.median(sizes[np.isfinite(sizes)]) if np.isfinite(sizes).any() else np.nan
 
 
@@ -287,7 +293,8 @@ def row_scores(
         if ensemble.spec.has_counts and include_noise:
             below = of_tile.cdf(rows.y[span] - 1.0)
             pit = below + chances[span] * (pit - below)
-        pull = error / stddev
+        with np.errstate(divide="ignore", invalid="ignore"):  # one network without noise
+            pull = error / stddev
         if one is not None:
             inner_low, inner_high = one.quantiles(central_levels(1))
             level = np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL)

@@ -132,8 +132,7 @@ class Mixture(NamedTuple):
         if not levels:
             return np.empty((0, *self.location.shape[1:]))
         centre, spread = self.moments()
-        expansion = self._expansion(centre, spread)
-        found = np.stack([self._quantile(level, centre, spread, expansion) for level in levels])
+        found = np.stack([self._quantile(level, centre, spread) for level in levels])
         if not self.likelihood.has_counts:
             return found
         found = np.maximum(np.ceil(found - _OF_COUNT), 0.0) + 0.0
@@ -153,24 +152,11 @@ class Mixture(NamedTuple):
         )
         return each.min(axis=0), each.max(axis=0)
 
-    def _expansion(self, centre: Array, spread: Array) -> tuple[Array, Array]:
-        """Compute skewness and excess kurtosis [n, K], as if the noise were normal."""
-        off, scale = (self.location - centre) / spread, self.scale / spread
-        square, variance = off * off, scale * scale
-        third = np.einsum("m,mnk->nk", self.weights, off * (square + 3.0 * variance))
-        fourth = square * (square + 6.0 * variance) + 3.0 * variance * variance
-        return third, np.einsum("m,mnk->nk", self.weights, fourth) - 3.0
-
-    def _quantile(
-        self, level: float, centre: Array, spread: Array, expansion: tuple[Array, Array]
-    ) -> Array:
-        # Newton's method starts at the expansion of Cornish and Fisher (1938). A step that leaves the
-        # bracket is replaced by a bisection.
+    def _quantile(self, level: float, centre: Array, spread: Array) -> Array:
+        # Newton's method starts at the quantile of a normal distribution. A step that leaves the bracket is
+        # replaced by a bisection.
         low, high = self._ends(level, centre, spread)
-        (z,), (skewness, kurtosis) = normal_quantile(np.array([level])), expansion
-        score = z + (z * z - 1.0) * skewness / 6.0 + (z**3 - 3.0 * z) * kurtosis / 24.0
-        score -= (2.0 * z**3 - 5.0 * z) * skewness**2 / 36.0
-        t = np.clip(centre + spread * score, low, high)
+        t = np.clip(centre + spread * normal_quantile(np.array(level)), low, high)
         rows, part, close = np.arange(len(t)), self, _CLOSE * min(level, 1.0 - level)
         for _ in range(_MOST_STEPS):
             here = t[rows]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 from tfbnn.posterior.averages import moments, weighted_quantiles
 from tfbnn.posterior.calibration.calibration import central_levels
 from tfbnn.posterior.calibration.misfit_features import calibrated_at
+from tfbnn.posterior.checks import check_bytes
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import forward_pass, network_outputs
 from tfbnn.posterior.function_moments import judging_networks, moment_networks, moments_of_target
@@ -67,10 +69,19 @@ def function_of_chains(ensemble: Ensemble, x: Array | None = None) -> Array:
     return ensemble.by_chains(function_draws(ensemble, x))
 
 
-def functions_together(ensemble: Ensemble, x: Array) -> Array:
-    """Compute the functions of all draws at x [N, D]; those of infinite width are drawn jointly."""
+def functions_together(ensemble: Ensemble, x: Array, space: str = "transformed") -> Array:
+    """Compute the functions of all draws at x [N, D]; those of infinite width are drawn jointly.
+
+    Raises:
+        ValueError: If the arrays exceed the limit of memory.
+    """
+    shape = ensemble.num_draws, len(x), ensemble.spec.num_predicted
+    what = f"{shape[0]} draws at {shape[1]} rows take"
+    check_bytes(what, 16.0 * math.prod(shape), "Pass some of the rows.")
     location = ensemble.spec.likelihood.location
-    return np.concatenate([location(some) for _, some in sampled_functions(ensemble, x)], axis=1)
+    inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
+    parts = [inverse(location(some)) for _, some in sampled_functions(ensemble, x)]
+    return np.concatenate(parts, axis=1)
 
 
 def sampled_functions(ensemble: Ensemble, x: Array, seed: int = 0) -> Iterator[tuple[slice, Array]]:

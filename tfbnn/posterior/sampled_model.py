@@ -26,7 +26,6 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import (
     Summary,
     functions_together,
-    inverse_draws,
     predict,
 )
 from tfbnn.posterior.prediction_frame import Prediction, value_names
@@ -415,12 +414,15 @@ class SampledModel(ExplainsAttributes):
         Args:
             x: Inputs [N, D].
             space: "original" units (default) or "transformed", as in `predict`.
+
+        Raises:
+            NotFittedError: Before a fit.
+            ValueError: For unusable inputs, and for arrays of more than 4 GB.
         """
         ensemble = self._fitted(allow_unsampled=False)
         x = checked_inputs(ensemble, x)
         check_choice("space", space, {"original", "transformed"})
-        draws = functions_together(ensemble, x)
-        return ensemble.as_fitted(inverse_draws(ensemble, draws) if space == "original" else draws)
+        return ensemble.as_fitted(functions_together(ensemble, x, space))
 
     def predict_gradient(self, x: ArrayLike) -> Gradient:
         """Compute the derivatives of the mean prediction with respect to the inputs.
@@ -493,7 +495,8 @@ class SampledModel(ExplainsAttributes):
             deviations, noise included, transformed}, k = 1..5; central_coverage {p: share of targets
             in the central interval of probability p}, p = 0.5, 0.683, 0.9, 0.954; pull_width, the
             standard deviation of those standardised residuals; n_effective, the median effective
-            number of draws behind the predictions (of all chains with a weight, as if the weights were equal);
+            number of draws behind the predictions (of all chains with a weight, as if the weights were equal;
+            for infinite width, at the reference inputs);
             num_rows. With a calibration, standardised residuals are normal quantiles of the
             probability of a smaller target, and densities are those of the Student's t that fits
             the scores. Under a transform that is not affine, such as "log10", all scores but the
@@ -758,7 +761,7 @@ class SampledModel(ExplainsAttributes):
         """
         from tfbnn.posterior.relevance import importance_of
 
-        ensemble = self._fitted("importance", allow_unsampled=False)
+        ensemble = self._fitted(allow_unsampled=False)
         known = known_of_rows(self.spec, noise_scale, offset)
         _, rows = checked_rows(ensemble, x, y, known, "importance")
         num_repeats = check_integer("num_repeats", num_repeats, minimum=1)

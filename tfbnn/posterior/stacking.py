@@ -19,6 +19,7 @@ from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.prediction import target_tiles
 from tfbnn.posterior.provenance import WeightsOrigin
+from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.rows import NetworkRows
 from tfbnn.system.arrays import Array
 
@@ -82,6 +83,9 @@ def stack(ensemble: Ensemble, rows: NetworkRows) -> Stacking:
     Raises:
         ValueError: When all chains give some row the density zero.
     """
+    if isinstance(ensemble.spec, InfiniteSpec):
+        # Each draw is a whole posterior, and takes a factorisation.
+        ensemble = ensemble.few
     densities = chain_log_densities(ensemble, rows)
     weights = stacking_weights(densities)
     uniform = np.full_like(weights, 1.0 / len(weights))

@@ -231,7 +231,9 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         if self.model_.posterior.coding is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self.model_.code_inputs(X)
-        return validate_data(self, X, dtype=np.float64, reset=False)
+        # With "indicator", the model refuses gaps in columns that had none in the fit.
+        finite = True if self.missing == REFUSE else "allow-nan"
+        return validate_data(self, X, dtype=np.float64, reset=False, ensure_all_finite=finite)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -144,6 +144,17 @@ def test_rows_left_out_judge_bars_that_nothing_calibrated():
     assert few.predictions.ok is None
 
 
+def test_training_rows_do_not_judge_chains_that_have_weights():
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
+    weighted = ensemble.with_chain_weights(
+        [0.9] + [0.1 / (ensemble.num_chains - 1)] * (ensemble.num_chains - 1)
+    )
+    found = diagnose_ensemble(weighted, training_rows=training_rows).predictions
+    assert found.ok is None and "the chains have weights" in found.text
+    held_out = check_held_out(weighted, Rows(*rows(150), None, None))
+    assert diagnose_ensemble(weighted, None, training_rows, held_out).predictions.ok
+
+
 def test_bars_that_hold_are_usable_though_chains_disagree():
     """The whole of the second verdict: held-out rows decide on predictions, chains on the posterior."""
     ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)

@@ -116,6 +116,25 @@ def test_rows_of_a_group_left_out_together_are_predicted_as_if_fitted_without_th
         np.testing.assert_allclose(one, other, rtol=1e-9)
 
 
+def test_rows_that_are_alone_in_their_groups_are_left_out_as_without_groups():
+    ensemble, (x, y) = synthetic_ensemble(num_results=20), make_rows(9, 2, 1)
+    rows = NetworkRows(ensemble.x_pipeline.forward(x), ensemble.y_pipeline.forward(y), None)
+    pairs = np.array([0, 1, 2, 1, 3, 4, 5, 4, 6])
+    alone = np.bincount(pairs)[pairs] == 1
+    plain, grouped, all_alone = (
+        left_out_moments(ensemble, rows, labels) for labels in (None, pairs, np.arange(9))
+    )
+    for one, other, same in zip(plain, grouped, all_alone):
+        np.testing.assert_array_equal(same, one)
+        np.testing.assert_allclose(other[alone], one[alone], rtol=1e-12)
+    of_pairs = left_out_moments(
+        ensemble, rows.taken(np.flatnonzero(~alone)), np.array([0, 0, 1, 1])
+    )
+    for one, other in zip(of_pairs, grouped):
+        np.testing.assert_allclose(one, other[[1, 3, 5, 7]], rtol=1e-12)
+    assert grouped[0][1] != plain[0][1]
+
+
 def test_a_group_that_decides_its_own_predictions_is_not_judged():
     """Each of its rows by itself would be: its twins tell what it is."""
     generator = np.random.default_rng(0)

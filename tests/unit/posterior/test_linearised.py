@@ -104,6 +104,13 @@ def test_a_file_predicts_the_same(tmp_path, dtype):
         np.testing.assert_equal(after, before)
 
 
+def test_importance_is_that_of_its_predictions(model):
+    x, y = make_rows(30, 2, 1)
+    found = quietly(model.importance, x, y)
+    expected = quietly(model.evaluate, x, y)["log_predictive_density_transformed"]
+    assert found.log_predictive_density == pytest.approx(expected)
+
+
 def test_the_model_says_which_baseline_it_is(model, tmp_path, capsys):
     x, y = make_rows(9, 2, 1)
     with pytest.warns(UserWarning, match=f"not sampled.*{LABEL}"):

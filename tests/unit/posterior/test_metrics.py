@@ -4,13 +4,14 @@ import numpy as np
 import pytest
 from scipy import special, stats
 
+from tests.support import infinite
 from tests.support.builders import make_rows, synthetic_ensemble
 from tests.support.predictions import SCORED
 from tfbnn import BayesianMLP
 from tfbnn.likelihoods import Gaussian, HeteroscedasticGaussian, StudentT
 from tfbnn.posterior.averages import crps
 from tfbnn.posterior.checks import checked_rows
-from tfbnn.posterior.metrics import row_scores
+from tfbnn.posterior.metrics import effective_draws, row_scores
 
 each_configuration = pytest.mark.parametrize("configuration", SCORED.values(), ids=SCORED)
 with_and_without_row_noise = pytest.mark.parametrize("known", [False, True], ids=["", "row noise"])
@@ -279,6 +280,21 @@ def test_constant_targets_have_no_r2(synthetic_ensemble):
     model = BayesianMLP.from_ensemble(synthetic_ensemble())
     scores = model.evaluate(make_rows(5, 2, 1)[0], np.full(5, 3.0))
     assert np.isnan(scores["r2"]) and np.isfinite(scores["rmse"])
+
+
+def test_a_function_without_spread_has_infinite_residuals_and_no_warnings(synthetic_ensemble):
+    ensemble = synthetic_ensemble(num_chains=1, num_results=1)
+    x, y = make_rows(5, 2, 1)
+    scores = BayesianMLP.from_ensemble(ensemble).evaluate(x, y, include_noise=False)
+    assert np.isnan(scores["pull_width"]) and scores["coverage"][3] == 0.0
+
+
+def test_infinite_width_counts_its_draws_at_the_reference_inputs():
+    ensemble = infinite.ensemble(num_draws=8)
+    model = BayesianMLP.from_ensemble(ensemble)
+    x, y = infinite.rows(6, seed=3)
+    at_reference = effective_draws(ensemble, ensemble.x_reference)
+    assert model.evaluate(x, y)["n_effective"] == at_reference == pytest.approx(at_reference)
 
 
 def test_far_targets_have_a_finite_log_density(synthetic_ensemble):

@@ -129,6 +129,13 @@ def test_moments_of_the_function_agree_with_a_loop(configuration, dtype, rtol):
         np.testing.assert_allclose(draws, values, rtol=rtol, atol=rtol * size.max())
 
 
+def test_draws_that_take_too_much_memory_are_refused(monkeypatch):
+    _, model, x, _ = made((2, 5, 1))
+    monkeypatch.setattr("tfbnn.posterior.checks._MOST_BYTES", 100)
+    with pytest.raises(ValueError, match="Pass some of the rows"):
+        model.predict_draws(x)
+
+
 @pytest.mark.parametrize("space", ["original", "transformed"])
 def test_quantiles_of_the_function_are_those_of_numpy(space):
     ensemble, model, x, y = made((2, 5, 2), y_transform=LOG)

@@ -8,12 +8,13 @@ import pytest
 from scipy import special, stats
 
 import tfbnn
+from tests.support import infinite
 from tests.support.builders import make_ensemble, make_rows, plain_spec
 from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.averages import log_mean_exp
-from tfbnn.posterior.stacking import chain_log_densities, weighting_note
-from tfbnn.spec.rows import Rows
+from tfbnn.posterior.stacking import chain_log_densities, stack, weighting_note
+from tfbnn.spec.rows import NetworkRows, Rows
 
 X, Y = make_rows(60, 2, 1, seed=8)
 
@@ -87,6 +88,14 @@ def test_a_chain_that_is_far_worse_gets_nothing_and_predicts_nothing(stacked, en
     assert str(stacked.evaluate(X, Y)) == str(expected.evaluate(X, Y))
     assert stacked.predict_draws(X).shape == (45, 60, 1)  # all draws, to be weighted
     assert stacked.posterior.draw_weights[30:].tolist() == [0.0] * 15
+
+
+def test_chains_of_infinite_width_are_stacked_by_the_draws_that_predictions_average():
+    ensemble = infinite.ensemble(num_draws=50)
+    rows = NetworkRows(*infinite.rows(8, seed=3), None)
+    assert ensemble.few.num_results < 50
+    np.testing.assert_array_equal(stack(ensemble, rows).weights, stack(ensemble.few, rows).weights)
+    assert "conditioned_draws" not in vars(ensemble)
 
 
 def test_infinite_predictions_of_a_chain_without_weight_do_no_harm(synthetic_ensemble):

@@ -285,6 +285,11 @@ def test_missing_values_take_part_where_they_are_asked_for(fits):
         assert fits.calls.pop().options["missing"] == "indicator"
         assert regressor.model_.spec.num_inputs == 4 and regressor.n_features_in_ == 3
     assert regressor.__sklearn_tags__().input_tags.allow_nan
+    without = BayesianMLPRegressor(missing="indicator").fit(X, Y)
+    with pytest.raises(
+        ValueError, match="received 2 NaN .* row 2, column 1.*to rows with such gaps"
+    ):
+        without.predict(gaps)
     with pytest.raises(ValueError, match="missing must be one of"):
         BayesianMLPRegressor(missing="mean").fit(X, Y)
 

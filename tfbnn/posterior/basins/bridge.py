@@ -51,12 +51,13 @@ def distances(function: Array) -> Array:
     Args:
         function: Function values at reference inputs [C, S, N_ref, K].
     """
+    found = np.empty((len(function),) * 2)
     with np.errstate(all="ignore"):
         means, variances = function.mean(axis=1, dtype=float), function.var(axis=1, dtype=float)
-        gaps = np.square(means[:, None] - means)
-        ratios = gaps / (0.5 * (variances[:, None] + variances))
-    ratios = np.where(gaps == 0.0, 0.0, ratios)
-    found: Array = np.sqrt(np.mean(ratios, axis=(2, 3)))
+        for chain, (mean, variance) in enumerate(zip(means, variances)):
+            gaps = np.square(mean - means)
+            ratios = np.where(gaps == 0.0, 0.0, gaps / (0.5 * (variance + variances)))
+            found[chain] = np.sqrt(np.mean(ratios, axis=(1, 2)))
     return np.where(np.isnan(found), np.inf, found)
 
 

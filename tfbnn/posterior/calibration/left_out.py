@@ -200,6 +200,15 @@ def left_out_tiles(
             mean, stddev = (values[tile.span] for values in exact)
             yield tile, (mean, stddev, np.ones(mean.shape, bool))
         return
+    if row_groups is not None and (alone := np.bincount(row_groups)[row_groups] == 1).any():
+        for indices, own in (
+            (np.flatnonzero(alone), None),
+            (np.flatnonzero(~alone), row_groups[~alone]),
+        ):
+            parts = left_out_tiles(ensemble, rows.taken(indices), groups, own, tangents)
+            for tile, found in parts if len(indices) else ():
+                yield tile._replace(span=indices[tile.span]), found
+        return
     weights, power = ensemble.chain_weights, ensemble.spec.likelihood_power
     tiles = target_tiles(ensemble, rows)
     if row_groups is not None:
@@ -311,8 +320,8 @@ def left_out(
             target, location, means, noise, draw_weights, power, tangent
         )
     else:
-        between = np.square(means_of_chains - means[:, None])
-        variance = within + np.einsum("gc,gcnk->gnk", members, between)
+        between = np.square(means_of_chains - means[np.unique(groups, return_inverse=True)[1]])
+        variance = within + np.einsum("gc,cnk->gnk", members, between)
         with np.errstate(divide="ignore", invalid="ignore"):  # without noise no row is judged
             left = 1.0 - power * variance / noise
         without = left if tangent is None else np.minimum(left, 1.0 - power * tangent)
