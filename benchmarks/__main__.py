@@ -82,7 +82,7 @@ def question(script):
 def missing_tables(study):
     """The tables that a study needs and that are not below TFBNN_DATA."""
     folder = Path(os.environ.get("TFBNN_DATA") or HERE / "no folder")
-    return [name for name in study.get("data", ()) if not (folder / name).is_dir()]
+    return [name for name in study.get("data", ()) if not any((folder / name).glob("*"))]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 import numpy as np
 
 from benchmarks.lib.problems import neutralino
+from benchmarks.studies.thesis.published import PUBLISHED
 from tfbnn.plots.canvas import styled_figure
 
 __all__ = ["EDGES", "TARGET", "draw"]
@@ -16,17 +17,11 @@ EDGES = np.linspace(-6.0, 6.0, 61)
 POINTS = ("nearest", "farthest from")
 
 
-def draw(rows, published, folder):
-    """Writes thesis-data.png and, of what is there, thesis-sweeps.png and -points.
-
-    Args:
-        rows: Finished rows.
-        published: Dict (study, kernel, what) -> dict value -> number.
-        folder: Where they go.
-    """
+def draw(rows, folder):
+    """Writes thesis-data.png and, of what is there, thesis-sweeps.png and -points."""
     _draw_data(folder / "thesis-data.png")
     if any(row["study"] in SWEPT for row in rows):
-        _draw_sweeps(rows, published, folder / "thesis-sweeps.png")
+        _draw_sweeps(rows, folder / "thesis-sweeps.png")
     for row in rows:
         if "points" in row:
             _draw_points(row, folder / "thesis-points.png")
@@ -44,7 +39,7 @@ def _draw_data(path):
         figure.savefig(path)
 
 
-def _draw_sweeps(rows, published, path):
+def _draw_sweeps(rows, path):
     """R2 of log10 by warm-up, epochs and width, leapfrog steps of NUTS, and residuals: what there is."""
     wanted = (
         ("warm-up", "transitions of warm-up", "r2_log10"),
@@ -64,7 +59,7 @@ def _draw_sweeps(rows, published, path):
             if what == "residuals":
                 _draw_residuals(axis, found)
             else:
-                _draw_sweep(axis, found, published, study, what)
+                _draw_sweep(axis, found, study, what)
             axis.set_xlabel(label)
             axis.set_title(f"{study}: {NAMES[what]}")
         figure.savefig(path)
@@ -85,9 +80,9 @@ NAMES = {
 }
 
 
-def _draw_sweep(axis, found, published, study, what):
+def _draw_sweep(axis, found, study, what):
     for kernel, colour in STYLES.items():
-        theirs = published.get((study, kernel, what))
+        theirs = PUBLISHED.get((study, kernel, what))
         if theirs:
             axis.plot(*zip(*sorted(theirs.items())), "--", color=colour, label=f"{kernel}, thesis")
         for again, marker in ((False, "o-"), (True, "o")):

@@ -1,11 +1,10 @@
 """Tables of run.py, beside what the thesis has."""
 
-import json
-
 import numpy as np
 
-from benchmarks.lib.common import commits_of, data_folder, keep, markdown
+from benchmarks.lib.common import commits_of, keep, markdown
 from benchmarks.studies.thesis.figures import draw
+from benchmarks.studies.thesis.published import COVERAGE, PUBLISHED
 
 __all__ = ["publish"]
 
@@ -19,7 +18,8 @@ with the largest error of 10^mean. The rms of the weights is that of the last dr
 brackets, digitised from figures. Coverage is the share of test targets within 1, 2 and 3 standard deviations
 of the predictions, without noise. The spread is the median of these standard deviations. R-hat compares the
 halves of the chain: median and 95 % quantile over predictions. Hours are wall-clock hours on one core. Cells
-are empty if a number was not computed.
+are empty if a number was not computed. A row takes several processes, in turn; the commits at the end are those
+of the last one of each row.
 
 """
 LEGENDS = {
@@ -28,14 +28,14 @@ Inputs are in GeV. ADAM starts at N(0, 1), its loss has the full log prior in ev
 batches in the order of the file, as the author's program does (`timing_nuts.py`). The target acceptance is
 .75. Runs have 100 draws (1000 in the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most
 255 leapfrog steps and 1000 transitions of warm-up (4095 and 2500 in the thesis). R2 of the targets is that of
-the mean of 10^f; the author's study of widths has that of 10^mean. In the
-rows of seed 0 of the warm-up table with 128 transitions and more, one test row decides both: its target is
+the mean of 10^f; the author's study of widths has that of 10^mean, so that its values are in that column. In
+the rows of HMC with seed 0 of the warm-up table and 128 transitions and more, one test row decides both: its target is
 7.1 fb, and chains predict 21 to 70 fb. Other work shared the cores and runs were stopped at times, so hours
 are upper limits.
 """,
     "standardised": """\
 The setting is not that of the thesis: inputs are standardised, and ADAM starts from the prior, whose weights
-saturate most hidden units. Step sizes are more than forty times larger than with inputs in GeV, and weights leave
+saturate most hidden units. Step sizes of 5-20-20-1 are 44 to 80 times as large as with inputs in GeV, and weights leave
 the neighbourhood of the network that ADAM found. Chains have 1000 draws with HMC in the warm-up table, and
 100 otherwise. Runs in the table "Start" begin at the result of an ADAM whose loss has the full log prior in
 every batch. "ADAM" among the surrogates is one network, with either loss. R2 of the targets depends on a few
@@ -64,49 +64,23 @@ LABELS = {
 def publish(rows, inputs, folder):
     """Writes the table of rows with these inputs, and figures of those in the author's setting."""
     rows = {key: row for key, row in rows.items() if row.get("inputs", "standardised") == inputs}
-    published, (name, title) = _published(), TITLES[inputs]
+    name, title = TITLES[inputs]
     parts = [
-        *(_sweep(rows, published, study, label) for study, label in LABELS.items()),
+        *(_sweep(rows, study, label) for study, label in LABELS.items()),
         *map(_losses, _of(rows, "surrogates")),
-        _coverage(rows, published),
+        _coverage(rows),
         f"Rows were made at {commits_of(rows.values(), 'at')}.",
     ]
     keep(name, "\n\n".join([f"# {title}", COMMON + LEGENDS[inputs], *filter(None, parts)]), folder)
     if inputs == "raw":
-        draw(rows.values(), published, folder)
-
-
-def _published():
-    """Dict (study, kernel, what) -> dict value -> number."""
-    folder = data_folder() / "nlo_neutralino"
-    results = json.loads((folder / "thesis_reference_results.json").read_text())
-    runs = json.loads((folder / "thesis_runs.json").read_text())
-    warmup, found = results["warmup_5-20-20-1"], {}
-    pretraining = results["pretraining_5-20-20-1_HMC_L512_warmup1000"]
-    width = results["width_5-n-1_warmup1000_pretrain2500"]
-    for ours, theirs in (("r2_log10", "R2_log"), ("r2", "R2_target")):
-        for kernel, name in (("HMC", "HMC_L512"), ("NUTS", "NUTS")):
-            values = warmup[f"{name}_{theirs}"]
-            found["warm-up", kernel, ours] = dict(zip(warmup["warmup_steps"], values))
-            values = width[f"{kernel}_{theirs}_test"]
-            found["width", kernel, ours] = dict(zip(width[f"n_{kernel}"], values))
-        found["pretraining", "HMC", ours] = dict(zip(pretraining["epochs"], pretraining[theirs]))
-    found["warm-up", "NUTS", "leapfrog_steps"] = {
-        run["num_burnin_steps"]: run["num_leapfrog_steps"]
-        for run in runs
-        if run["kernel"] == "nuts" and run["layers"] == [5, 20, 20, 1]
-        if run["num_epochs"] and run["num_burnin_steps"]
-    }
-    coverage = results["coverage_model3_5-50-50-50-1_NUTS"]
-    found["coverage"] = {part: coverage[part] for part in ("train", "val", "test")}
-    return found
+        draw(rows.values(), folder)
 
 
 def _of(rows, study):
     return [row for row in rows.values() if row["study"] == study]
 
 
-def _sweep(rows, published, study, label):
+def _sweep(rows, study, label):
     """A table of one study, or None."""
     found = sorted(
         _of(rows, study), key=lambda row: (row["kernel"], row["value"], row.get("seed", 0))
@@ -129,9 +103,9 @@ def _sweep(rows, published, study, label):
     lines = []
     for row in found:
         value, kernel = row["value"], row["kernel"]
-        log10, plain, steps = (
-            published.get((study, kernel, what), {}).get(value)
-            for what in ("r2_log10", "r2", "leapfrog_steps")
+        log10, plain, of_mean, steps = (
+            PUBLISHED.get((study, kernel, what), {}).get(value)
+            for what in ("r2_log10", "r2", "r2_of_10^mean", "leapfrog_steps")
         )
         lines.append(
             [
@@ -141,7 +115,8 @@ def _sweep(rows, published, study, label):
                 f"{row['r2_log10']['train']:.4f}",
                 f"{row['r2_log10']['test']:.4f}" + _bracketed(log10, ".4f"),
                 f"{row['r2']['test']:.3g}" + _bracketed(plain, ".3g"),
-                _bracketed(row.get("r2_of_10^mean"), ".3g").strip(" ()"),
+                _bracketed(row.get("r2_of_10^mean"), ".3g").strip(" ()")
+                + _bracketed(of_mean, ".3g"),
                 _bracketed(row.get("r2_without_worst"), ".3g").strip(" ()"),
                 ", ".join(f"{share:.3f}" for share in row["coverage"]["test"][:3]),
                 _bracketed(row.get("weights"), ".2f").strip(" ()"),
@@ -191,14 +166,14 @@ def _of_chain(row, steps):
     return [f"{row['acceptance']:.2f}", counts, rhat, f"{hours:.2f}"]
 
 
-def _coverage(rows, published):
+def _coverage(rows):
     """The table of Fig 8.14, or None."""
     found = [row for study in ("models", "start") for row in _of(rows, study) if row["value"] == 3]
     if not found:
         return None
     lines = [
         [row["study"], part]
-        + [f"{one:.3f} ({other:.3f})" for one, other in zip(shares, published["coverage"][part])]
+        + [f"{one:.3f} ({other:.3f})" for one, other in zip(shares, COVERAGE[part])]
         for row in found
         for part, shares in row["coverage"].items()
     ]

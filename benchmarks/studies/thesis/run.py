@@ -15,8 +15,7 @@ other methods than chains in the place of them ("surrogates").
 A row is a process of its own. One with a chain ends after so many minutes and goes on from its run folder,
 in FOLDER (by default one beside other temporary files), until it is finished; `--at-once` of them run beside
 each other, on one core each. Finished rows are kept, and one that fails does not end the others. `--until
-HOURS` begins none after that time. Tables and figures are benchmarks/results/thesis.md and thesis-*.png,
-published values are read from the data folder.
+HOURS` begins none after that time. Tables and figures are benchmarks/results/thesis.md and thesis-*.png.
 """
 
 import argparse
