@@ -290,6 +290,16 @@ REFUSED = [
         TypeError,
         "log_prior must depend on its argument",
     ),
+    (
+        dict(
+            log_prob=(
+                lambda x: tf.constant(np.where(np.all(np.abs(x) <= 1, axis=-1), 0.0, -np.inf)),
+                densities.normal,
+            )
+        ),
+        TypeError,
+        "log_prior must depend on its argument",
+    ),
     *((dict(log_prob=log_prob), error, words) for log_prob, error, words in NO_DENSITY),
     *((given, ValueError, words) for given, words in UNUSABLE),
     (

@@ -106,7 +106,11 @@ def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
 
 
 def select_columns(
-    value: Any, expected: tuple[str, ...] | None, what: str, others: bool = False
+    value: Any,
+    expected: tuple[str, ...] | None,
+    what: str,
+    others: bool = False,
+    numbered: bool = False,
 ) -> Any:
     """Return the expected columns of a frame, in this order.
 
@@ -116,6 +120,8 @@ def select_columns(
         what: What messages call the value.
         others: Whether other columns are expected, too; default False: they are ignored with a
             DataWarning.
+        numbered: Whether names such as x0 may be those of an array; columns of a frame with the same number
+            of other names are then taken in their order, with a DataWarning. Default False.
 
     Raises:
         ValueError: For a column that is missing, or occurs twice.
@@ -124,7 +130,7 @@ def select_columns(
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value
-    if expected == numbered_names(len(names)) and {*names}.isdisjoint(expected):
+    if numbered and expected == numbered_names(len(names)) and {*names}.isdisjoint(expected):
         warn(
             f"{what} has columns of other names than {listed(expected)}; their order counts.",
             DataWarning,

@@ -66,7 +66,7 @@ def read_table(
         gaps: Whether values of other columns may be missing: NaN among numbers, None or "" among
             text. In text files, a value is missing if its cell is empty, NA, n/a, NaN or null; a
             number is also missing if its cell is "none".
-        as_written: Whether labels of files of arrays may be missing, or dates; they become text.
+        as_written: Whether labels of Parquet files may be missing, or dates; they become text.
 
     Returns:
         Table.

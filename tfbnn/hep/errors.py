@@ -11,19 +11,19 @@ from tfbnn.system.arrays import Array
 
 
 class PointError(ValueError):
-    """Error at one of several points.
+    """Error at some of several points.
 
     Attributes:
-        before, after: Parts of the message before and after the position.
-        point: Index of the point, from 0.
+        before, after: Parts of the message before and after the position of the first.
+        points: Indices of the points, from 0.
     """
 
-    def __init__(self, before: str, point: int, after: str) -> None:
-        super().__init__(before, point, after)  # as pickle makes it anew
-        self.before, self.point, self.after = before, point, after
+    def __init__(self, before: str, points: Array, after: str) -> None:
+        super().__init__(before, points, after)  # as pickle makes it anew
+        self.before, self.points, self.after = before, points, after
 
     def __str__(self) -> str:
-        return f"{self.before} at point {self.point} (the first is 0){self.after}"
+        return f"{self.before} at point {self.points[0]} (the first is 0){self.after}"
 
 
 def check_errors(errors: Any, num_points: int | None = None) -> dict[str, Any]:
@@ -80,5 +80,5 @@ def _of_points(name: str, value: Any, num_points: int | None) -> Array:
     bad = np.flatnonzero(~((array >= 0) & np.isfinite(array)).all(axis=1))
     if len(bad):
         found = f"The error {name!r} must be >= 0 and finite, received {array[bad[0]].tolist()}"
-        raise PointError(found, int(bad[0]), ". It is relative: 0.05 for 5 %.")
+        raise PointError(found, bad, ". It is relative: 0.05 for 5 %.")
     return array

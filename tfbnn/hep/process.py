@@ -230,9 +230,7 @@ class Process:
             if len(bad) and isinstance(one, Expression):
                 used = ", ".join(f"{part} = {found[part][bad[0]]:g}" for part in one.names)
                 found_there = f"{name} = {one.text} is not finite"
-                raise PointError(
-                    found_there, int(bad[0]), f", where {used}. Leave such points out."
-                )
+                raise PointError(found_there, bad, f", where {used}. Leave such points out.")
         return found
 
     def cross_sections(self, predicted: Array, values: Mapping[str, Array]) -> Array:
@@ -251,7 +249,7 @@ class Process:
             if not rises.all():
                 found = f"The target {self.target.text!r} gives no cross section"
                 advice = ". Leave out points where what it uses is not above 0."
-                raise PointError(found, int(np.argmin(rises)), advice)
+                raise PointError(found, np.flatnonzero(~rises), advice)
         return predicted * FB[self.unit]
 
     def relative_errors(self, name: str, values: Mapping[str, Array], num_points: int) -> Array:

@@ -6,7 +6,6 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import as_inputs
-from tfbnn.data.frames import select_columns
 from tfbnn.data.transforms import checked_forward
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.spec.rows import (
@@ -46,7 +45,7 @@ def checked_inputs(ensemble: Ensemble, x: ArrayLike) -> Array:
 
 def checked_points(ensemble: Ensemble, x: ArrayLike) -> tuple[Array, Array]:
     """Return checked inputs [N, D] in original units, columns of text coded, and transformed."""
-    x = ensemble.spec.flat_inputs(select_columns(x, ensemble.known.column_names, "x"))
+    x = ensemble.spec.flat_inputs(ensemble.known.select(x, "x"))
     with positions_named(x):
         inputs = as_inputs(x, "x", ensemble.spec.num_inputs, ensemble.coding)
         with positions_named(names=inputs.names):
@@ -77,7 +76,7 @@ def checked_rows(
     Raises:
         TypeError, ValueError: If the ensemble cannot take them.
     """
-    x = select_columns(x, ensemble.known.column_names, f"{name}x")
+    x = ensemble.known.select(x, f"{name}x")
     rows = prepare_rows(ensemble.spec, x, y, noise_scale, name, ensemble.known)
     require_noise(ensemble, rows.noise, what)
     with positions_named(x):

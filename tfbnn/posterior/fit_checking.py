@@ -35,6 +35,7 @@ from tfbnn.posterior.calibration.left_out import (
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
 from tfbnn.posterior.prediction import function_of_chains, functions_together, target_tiles
+from tfbnn.posterior.stacking import weighting_note
 from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
@@ -106,8 +107,8 @@ def check_fit(
         rows: The training rows, of which at most 1000 are used, evenly spaced. None: the results
             that the ensemble's own diagnostics hold, if any.
         predictions: Verdict on the predictions by better rows. None: by the training rows, each
-            left out, for error bars that are not calibrated; else that of the ensemble's own
-            diagnostics.
+            left out, for error bars that are not calibrated and chains of equal weights; else that of
+            the ensemble's own diagnostics.
         row_groups: Groups of rows that are left out together [N], numbered from 0; None: each row
             by itself.
     """
@@ -120,7 +121,7 @@ def check_fit(
         found, judged = _look_at(ensemble, rows, row_groups)
     if predictions is None and judged.coverage and judged.is_calibrated != is_calibrated:
         judged = Predictions(why="the error bars have changed since they were judged")
-    if not is_calibrated and np.ptp(ensemble.chain_weights) > 0:
+    if judged.coverage and not is_calibrated and weighting_note(ensemble) is not None:
         # Training rows judge the chains without weights.
         judged = Predictions(why="the chains have weights; evaluate rows that set no weights")
     prior, inputs = check_prior(ensemble), check_inputs(ensemble)

@@ -77,11 +77,13 @@ def functions_together(ensemble: Ensemble, x: Array, space: str = "transformed")
     """
     shape = ensemble.num_draws, len(x), ensemble.spec.num_predicted
     what = f"{shape[0]} draws at {shape[1]} rows take"
-    check_bytes(what, 16.0 * math.prod(shape), "Pass some of the rows.")
+    check_bytes(what, 8.0 * math.prod(shape), "Pass some of the rows.")
     location = ensemble.spec.likelihood.location
     inverse = partial(inverse_draws, ensemble) if space == "original" else np.asarray
-    parts = [inverse(location(some)) for _, some in sampled_functions(ensemble, x)]
-    return np.concatenate(parts, axis=1)
+    found = np.empty(shape)
+    for rows, outputs in sampled_functions(ensemble, x):
+        found[:, rows] = inverse(location(outputs))
+    return found
 
 
 def sampled_functions(ensemble: Ensemble, x: Array, seed: int = 0) -> Iterator[tuple[slice, Array]]:

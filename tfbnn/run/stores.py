@@ -331,6 +331,6 @@ def open_store(config: RunConfig, options: FitOptions) -> Iterator[Store]:
             take_down_end(store.folder, store.ended)
         except (OSError, RunFolderError) as error:  # a resumed run finds the reason again
             warn(
-                f"The run is complete, but its folder does not say why it ended: {error}",
+                f"The run is complete, but its folder does not say why it ended: {error}. Resume it to record this.",
                 RunFolderWarning,
             )

@@ -188,7 +188,10 @@ def make_infinite_spec(
     """
     # An array with infinity holds floats.
     ends = [layer_sizes[0], layer_sizes[-1]]
-    ends = [int(end) if isinstance(end, float) and end.is_integer() else end for end in ends]
+    ends = [
+        int(end) if isinstance(end, (float, np.floating)) and end.is_integer() else end
+        for end in ends
+    ]
     ends = [check_integer("layer_sizes", end, minimum=1) for end in ends]
     sizes = (ends[0], *[inf] * (len(layer_sizes) - 2), ends[1])
     if not isinstance(likelihood, Gaussian):

@@ -84,6 +84,10 @@ class Known(NamedTuple):
         """Names of the columns from which the inputs come, or None."""
         return self.feature_names if self.coding is None else self.coding.names
 
+    def select(self, x: Any, what: str) -> Any:
+        """Return the columns of the fit out of a frame, as `select_columns` does."""
+        return select_columns(x, self.column_names, what, numbered=self.coding is not None)
+
 
 class NetworkRows(NamedTuple):
     """Rows on the scale the network sees: x [N, D], y [N, K], noise [N, K] or None."""
@@ -189,7 +193,7 @@ def prepare_rows(
     is_new, known = known is None, known or Known(None, None, None)
     for value, argument in ((y, f"{name}y"), (noise_scale, f"{name}{known_name(spec)}")):
         refuse_other_order(x, value, argument, f"{name}x")
-    x = spec.flat_inputs(select_columns(x, known.column_names, f"{name}x"))
+    x = spec.flat_inputs(known.select(x, f"{name}x"))
     y, noise_scale = targets_in_order(y, noise_scale, known.target_names, name, known_name(spec))
     coding, classes = known.coding, known.classes
     with positions_named(x):

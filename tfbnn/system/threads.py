@@ -207,21 +207,23 @@ def single_threaded_blas() -> Iterator[None]:
     with _blas_lock:
         # SciPy brings a BLAS library of its own.
         controller = None if _blas_limits else _controller("scipy.linalg" in sys.modules)
-        _take_control(controller)
-        _blas_limits.append(controller and controller.limit(limits=1, user_api="blas"))
+        _release_control(controller)
+        limits = None if controller is None else controller.limit(limits=1, user_api="blas")
+        _blas_limits.append(limits)
     try:
         yield
     finally:
         with _blas_lock:
             # The first entry holds the original limits, and the last thread to leave takes it.
             limits = _blas_limits.pop()
-            _take_control(limits)
+            _release_control(limits)
             if limits is not None:
                 limits.restore_original_limits()
+                _release_control(limits)  # or other threads of the user could not set limits
 
 
-def _take_control(limits: Any) -> None:
-    """Let this thread change limits, if there are any.
+def _release_control(limits: Any) -> None:
+    """Let the next thread that changes limits do so, if there are any.
 
     From threadpoolctl 3.8 on, all threads but the first that changed them are ignored.
     """

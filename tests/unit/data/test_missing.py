@@ -120,10 +120,14 @@ def test_arrays_without_names_have_columns_x0_x1():
     with pytest.raises(BadRowError, match=r"row 0, column 0 \('x0'\)"):
         as_inputs([[np.nan, 1.0]], "x", 3, rows.coding)
     with pytest.warns(DataWarning, match="'x0', 'x1'; their order counts"):
-        frame = select_columns(FRAME[["w", "age"]], ("x0", "x1"), "x")
+        frame = select_columns(FRAME[["w", "age"]], ("x0", "x1"), "x", numbered=True)
     np.testing.assert_array_equal(as_inputs(frame, "x", 3, rows.coding).values, rows.x)
     with pytest.raises(ValueError, match="no column x1"):
-        select_columns(FRAME[["w", "age"]].set_axis(["x0", "age"], axis=1), ("x0", "x1"), "x")
+        select_columns(
+            FRAME[["w", "age"]].set_axis(["x0", "age"], axis=1), ("x0", "x1"), "x", numbered=True
+        )
+    with pytest.raises(ValueError, match="no column x0, x1"):
+        select_columns(FRAME[["w", "age"]], ("x0", "x1"), "x")
 
 
 def test_a_column_without_any_value_is_refused():

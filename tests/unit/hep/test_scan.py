@@ -61,7 +61,7 @@ def test_an_error_at_a_point_comes_back_from_other_processes(predictor):
     with pytest.raises(PointError) as raised:
         predictor.predict(POINTS, errors={"pdf": np.full(30, -0.1)})
     again = pickle.loads(pickle.dumps(raised.value))
-    assert str(again) == str(raised.value) and again.point == 0
+    assert str(again) == str(raised.value) and again.points[0] == 0
 
 
 def test_rows_in_another_order_are_refused(predictor):

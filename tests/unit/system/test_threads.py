@@ -79,9 +79,7 @@ def two_threads():
 def threads_of_blas():
     from threadpoolctl import threadpool_info
 
-    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    # SciPy may bring another, and be loaded late by a test before; predictions do not use it.
-    return [pool["num_threads"] for pool in pools if "scipy.libs" not in pool["filepath"]]
+    return [pool["num_threads"] for pool in threadpool_info() if pool["user_api"] == "blas"]
 
 
 def test_blas_has_one_thread_meanwhile(two_threads):
@@ -124,6 +122,26 @@ def test_any_thread_limits_blas_and_the_last_one_to_leave_restores_it(two_thread
         other.join()
         assert set(threads_of_blas()) == {1} == set(found)
     assert threads_of_blas() == before
+
+
+def test_limits_of_other_threads_hold_again_afterwards(two_threads):
+    from threadpoolctl import threadpool_limits
+
+    def one():
+        with threadpool_limits(1, user_api="blas"):
+            return threads_of_blas()
+
+    with single_threaded_blas():
+        pass
+    assert set(threads.awaited(one)) == {1}
+
+
+def test_blas_that_threadpoolctl_does_not_know_is_left_alone(monkeypatch):
+    from threadpoolctl import ThreadpoolController
+
+    nothing = ThreadpoolController().select(internal_api="none")
+    monkeypatch.setattr(threads, "_controller", lambda _: nothing)
+    assert on_all_cores(lambda item: item, [0, 1]) == [0, 1]
 
 
 def test_without_threadpoolctl_the_work_is_shared_all_the_same(monkeypatch):

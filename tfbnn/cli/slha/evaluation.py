@@ -3,8 +3,8 @@
 All processes of a folder that 'tfbnn slha make' wrote are predicted: medians in fb, distances to the
 16 % and 84 % quantiles, and trust, 1 inside the training data, 0 at their edge, -1 outside. The output has
 one row per point and process, as CSV on standard output unless -o, -w or --json is given. A spectrum that
-lacks an input or is marked invalid (SPINFO 4), and a point at which an input or a target is undefined, stop
-the command, unless --skip-bad is given.
+lacks an input or is marked invalid (SPINFO 4), and a point at which an input, a target or an error is
+undefined, stop the command, unless --skip-bad is given.
 
 examples:
   tfbnn slha eval gauginos/ point.slha
@@ -89,8 +89,8 @@ class PointsOptions:
         table: Table of points with the inputs, in place of spectra.
         id_column: Column of the table that names its points; default: their numbers, from 0.
         process: Use the network of this process only; may be repeated.
-        skip_bad: Leave out spectra that lack an input or are marked invalid, and points at which an input or
-            a target is undefined, and report them.
+        skip_bad: Leave out spectra that lack an input or are marked invalid, and points at which an input, a
+            target or an error is undefined, and report them. Blank cells of a table stop the command.
         trusted: Parse the models without the separate, restricted process that protects from files of
             strangers, which is faster; only for folders of your own.
     """
@@ -228,11 +228,13 @@ def predicted(
         try:
             return names, predictor.predict(inputs, errors=errors)
         except PointError as error:
-            found = f"{error.before} at {names[error.point]}"
+            bad = [names[index] for index in error.points]
             if not skip_bad:
-                raise ValueError(f"{found}{error.after} (--skip-bad leaves it out.)") from error
-            say(f"Left out: {found}.")
-            left = np.delete(np.arange(len(names)), error.point)
+                found = f"{error.before} at {bad[0]}{error.after}"
+                raise ValueError(f"{found} (--skip-bad leaves it out.)") from error
+            first = ", ".join(bad[:_MOST_NAMED])
+            say(f"Left out {counted(len(bad), 'point')}: {error.before} at {first}.")
+            left = np.delete(np.arange(len(names)), error.points)
         names = [names[index] for index in left]
         inputs, errors = (
             {

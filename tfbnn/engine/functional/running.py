@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.diagnostics.agreement import Agreement
+from tfbnn.engine.basis.compile import compiled
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.basis.seeds import describe_environment
 from tfbnn.engine.density.data import no_rows
@@ -75,7 +76,11 @@ def _is_flat(function: Function, theta: Array) -> bool:
     """Return whether a density has one finite value around the starts, as that of a uniform prior."""
     near = (theta + step * (1.0 + np.abs(theta)) for step in (-_SPREAD, 0.0, _SPREAD))
     points = [tf.constant(some.astype(theta.dtype)) for some in near]
-    values = np.concatenate([function(some) for some in points])
+    traced = compiled(function, jit_compile=False)
+    try:
+        values = np.concatenate([traced(some) for some in points])
+    except (AttributeError, NotImplementedError):  # of NumPy
+        return False
     values = values[np.isfinite(values)]
     return bool(np.all(values == values[:1]))
 

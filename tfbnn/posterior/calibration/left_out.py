@@ -189,7 +189,8 @@ def left_out_tiles(
 
     Args:
         ensemble: Ensemble of a regression, all of whose chains have a weight.
-        rows, row_groups: As in `left_out_moments`; with groups, a tile is a group of rows.
+        rows, row_groups: As in `left_out_moments`; with groups, a tile is a group, or holds rows that are alone in
+            theirs.
         groups: Group of each chain [C].
         tangents: Tangents of the fit, or None: leverage is that of the draws alone.
     """

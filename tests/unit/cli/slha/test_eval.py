@@ -250,7 +250,7 @@ def test_a_point_that_cannot_be_predicted_is_named(run, folder, monkeypatch):
         )
         assert not any((folder / "log_copies").iterdir()) or command.startswith("next")
         code, out, err = run(f"slha {command} --skip-bad")
-        assert code == 0 and "Left out: h = log(m) is not finite at spectra/1.slha." in err
+        assert code == 0 and "Left out 1 point: h = log(m) is not finite at spectra/1.slha." in err
         assert command.startswith("eval") or "spectra/1" not in out and "spectra/2" in out
     assert [path.name for path in sorted((folder / "log_copies").iterdir())] == ["0.slha", "2.slha"]
     errors = "--skip-bad --error pdf=pdf_rel --error scale=.1,.2"

@@ -218,7 +218,9 @@ def test_a_mean_that_would_not_exist_is_not_tried(trials):
 def test_large_groups_are_compared_by_some_of_their_rows(trials, monkeypatch):
     monkeypatch.setattr(module, "_MOST_ROWS", 40)
     chosen(groups=np.arange(60) // 10)
-    assert all(len(folds) == 40 and len(set(folds)) == 5 for *_, folds, _ in trials.tried)
+    assert trials.tried and all(
+        len(folds) == 40 and len(set(folds)) == 5 for *_, folds, _ in trials.tried
+    )
 
 
 @pytest.mark.parametrize("by_groups", [False, True])
