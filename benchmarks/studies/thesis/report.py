@@ -12,26 +12,26 @@ COMMON = """\
 The target is log10 of the PDF uncertainty, which the thesis takes for the cross section. There are 11 746
 training and 1566 test rows (2203 in the thesis; the mass of the others is lost). ADAM in batches of 32 is
 followed by one chain, with a noise scale of 1 and the prior N(0, 1000). The chain is HMC with 512 leapfrog
-steps or NUTS; every eleventh transition is kept. R2 is the coefficient of determination of the mean
-prediction; "R2" is that of the targets themselves, and "the same without the worst row" leaves out the row
-with the largest error of 10^mean. The rms of the weights is that of the last draw. Published values are in
-brackets, digitised from figures. Coverage is the share of test targets within 1, 2 and 3 standard deviations
-of the predictions, without noise. The spread is the median of these standard deviations. R-hat compares the
-halves of the chain: median and 95 % quantile over predictions. Hours are wall-clock hours on one core. Cells
-are empty if a number was not computed. A row takes several processes, in turn; the commits at the end are those
-of the last one of each row.
+steps or NUTS; every eleventh transition is kept. R2 is the coefficient of determination of the mean prediction;
+"R2" is that of the targets themselves, and "the same without the worst row" leaves out the row with the largest
+error of 10^mean. The rms of the weights is that of the last draw. Published values are in brackets, digitised
+from figures. Coverage is the share of test targets within 1, 2 and 3 standard deviations of the predictions,
+without noise. The spread is the median of these standard deviations. R-hat compares the halves of the chain:
+median and 95 % quantile over predictions. Hours are wall-clock hours on one core. Cells are empty if a number
+was not computed. A row takes several processes, in turn; the commits at the end are those of the last one of
+each row.
 
 """
 LEGENDS = {
     "raw": """\
-Inputs are in GeV. ADAM starts at N(0, 1), its loss has the full log prior in every batch, and it takes
-batches in the order of the file, as the author's program does (`timing_nuts.py`). The target acceptance is
-.75. Runs have 100 draws (1000 in the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most
-255 leapfrog steps and 1000 transitions of warm-up (4095 and 2500 in the thesis). R2 of the targets is that of
-the mean of 10^f; the author's study of widths has that of 10^mean, so that its values are in that column. In
-the rows of HMC with seed 0 of the warm-up table and 128 transitions and more, one test row decides both: its target is
-7.1 fb, and chains predict 21 to 70 fb. Other work shared the cores and runs were stopped at times, so hours
-are upper limits.
+Inputs are in GeV. ADAM starts at N(0, 1), its loss has the full log prior in every batch, and it takes batches
+in the order of the file, as the author's program does (`timing_nuts.py`). The target acceptance is .75. Runs
+have 100 draws (1000 in the thesis), except in the table "Draws". NUTS of models 1 to 5 has at most 255 leapfrog
+steps and 1000 transitions of warm-up (4095 and 2500 in the thesis). R2 of the targets is that of the mean of
+10^f; the author's study of widths has that of 10^mean, so that its values are in that column. In the rows of
+HMC with seed 0 of the warm-up table and 128 transitions and more, one test row decides both: its target is 7.1
+fb, and chains predict 21 to 70 fb. Other work shared the cores and runs were stopped at times, so hours are
+upper limits.
 """,
     "standardised": """\
 The setting is not that of the thesis: inputs are standardised, and ADAM starts from the prior, whose weights
