@@ -36,8 +36,7 @@ otherwise. Unadjusted kernels are left out, because they are biased. Moments are
 each coordinate (of the network with hidden units: of its output at three inputs). z is (mean of the draws -
 exact value) / MCSE, with the Monte Carlo standard error (MCSE). The table has the largest |z|, the smallest ESS
 (bulk or tail) and the largest R-hat of all moments. Goals are |z| < 4.3, which chance exceeds once in 60 000
-times, ESS >= 1000 and R-hat < 1.01 for
-every moment."""
+times, ESS >= 1000 and R-hat < 1.01 for every moment."""
 NUM_CHAINS, LARGEST_Z, LEAST_ESS, LARGEST_RHAT = 8, 4.3, 1000, 1.01
 
 
