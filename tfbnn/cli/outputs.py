@@ -17,7 +17,7 @@ from tfbnn.data.tables import ENDINGS, ending_of, table_writer
 from tfbnn.diagnostics.wording import megabytes
 from tfbnn.storage.format.sealing import is_sealed
 from tfbnn.storage.run.folder import RunFolder
-from tfbnn.system.atomic import check_page_path, check_writable, open_text
+from tfbnn.system.atomic import check_page_path, check_writable, is_device, open_text
 from tfbnn.system.terminals import data_output
 
 # Standard output.
@@ -106,11 +106,6 @@ def tell_saved(args: argparse.Namespace, size: int, summary: str, record: dict[s
     else:
         print(f"{summary}\n{'saved':<13}{args.output}, {megabytes(size)}")
     return DONE
-
-
-def is_device(path: str) -> bool:
-    """Return whether a path is a pipe or a device, which is written to and never replaced."""
-    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
 
 
 def _check_folder(path: str) -> None:

@@ -112,13 +112,12 @@ def _of_arrow(column: Any) -> Array | None:
         return np.array(column.to_pylist(), dtype=np.float64)
     is_category = types.is_dictionary(kind)
     text = kind.value_type if is_category else kind
-    if is_category and types.is_integer(text):
-        entries = column.to_pylist()
+    is_text = types.is_string(text) or types.is_large_string(text)
+    if is_category and (is_text or types.is_integer(text)):
+        entries = column.to_pylist()  # np.asarray makes a missing entry the last category
         return np.array([None if entry is None else str(entry) for entry in entries], dtype=object)
     known = (types.is_integer, types.is_floating, types.is_boolean)
-    if types.is_string(text) or types.is_large_string(text) or any(test(kind) for test in known):
-        return np.asarray(column)
-    return None
+    return np.asarray(column) if is_text or any(test(kind) for test in known) else None
 
 
 def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:

@@ -297,8 +297,16 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
         columns: L + M names, of labels and of numbers.
         separator: Separator of the cells.
     """
-    writer = csv.writer(stream, delimiter=separator, lineterminator="\n")
+    writer, quoting = (
+        csv.writer(stream, delimiter=separator, lineterminator="\n", quoting=kind)
+        for kind in (csv.QUOTE_MINIMAL, csv.QUOTE_ALL)
+    )
     head = [columns]
+
+    def write_rows(rows: Iterable[Sequence[Any]]) -> None:
+        for row in rows:
+            # A line that begins with # would be a comment.
+            (quoting if str(row[0]).startswith("#") else writer).writerow(row)
 
     def write(values: Any, labels: Sequence[Array] = ()) -> None:
         values, count = np.asarray(values, dtype=np.float64), len(columns) - len(labels)
@@ -308,11 +316,11 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
                 f"{list(values.shape)}."
             )
         if head:
-            writer.writerow(head.pop())
+            write_rows([head.pop()])
         texts = [column.tolist() for column in labels]
         # More digits than any prediction is worth.
         numbers = ([f"{value:.9g}" for value in column] for column in values.T.tolist())
-        writer.writerows(zip(*texts, *numbers))
+        (write_rows if texts else writer.writerows)(zip(*texts, *numbers))
 
     return write
 

@@ -87,10 +87,26 @@ def refuse_other_order(x: Any, value: Any, what: str, argument: str = "x") -> No
 
 def column_names(value: Any) -> tuple[str, ...] | None:
     """Return the column names of a data frame as strings, or None for anything without names."""
+    columns = _columns_of(value)
+    return None if columns is None else tuple(map(str, columns))
+
+
+def _columns_of(value: Any) -> list[Any] | None:
+    """Return the labels of the columns, without those of the index that pandas writes, or None."""
     columns = getattr(value, _labels_of(value), None)
     if columns is None or callable(columns):
         return None
-    return tuple(str(column) for column in columns)
+    if _labels_of(value) == "columns":
+        return list(columns)
+    from tfbnn.data.array_files import is_index
+
+    return [name for name in columns if not is_index(name)]
+
+
+def without_index(value: Any) -> Any:
+    """Return a pyarrow table without the index that pandas writes; other values are returned unchanged."""
+    names, all_names = _columns_of(value), getattr(value, "column_names", None)
+    return value.select(names) if all_names is not None and names != all_names else value
 
 
 def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
@@ -217,10 +233,9 @@ def column_names_of(y: Any, expected: tuple[str, ...] | None = None) -> dict[str
     Numbers are not names, because pandas numbers columns without names; nor are the names of arrays
     in files and graphs. The names are in the order of `targets_in_order`.
     """
-    labels = getattr(y, _labels_of(y), None)
-    if labels is None and hasattr(y, "to_numpy"):
-        labels = [getattr(y, "name", None)]
-    names = [] if labels is None or callable(labels) else list(labels)
+    names = _columns_of(y)
+    if names is None:
+        names = [getattr(y, "name", None)] if hasattr(y, "to_numpy") else []
     if not names or not all(isinstance(name, str) and name for name in names):
         return {}
     return {"target_names": list(_in_order(tuple(names), expected))}

@@ -22,6 +22,8 @@ MAX_COVARIANCE_INPUTS = 1000
 
 # Quantiles of the training distances that are kept: 99 % and the largest.
 _LEVELS = (0.99, 1.0)
+# Error of an input by rounding, relative to its size, or to 1.
+_ROUNDING = 1e-6
 # Least variance of a direction, relative to the mean variance, for inputs that depend on others.
 _LEAST_VARIANCE = 1e-6
 
@@ -83,6 +85,8 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
             mean = x.mean(axis=0, dtype=np.float64)
         else:
             mean = np.average(x, axis=0, weights=weights)
+        low, high = (end.astype(np.float64) for end in (x.min(axis=0), x.max(axis=0)))
+        mean = np.where(low == high, low, mean)  # rounding would give a constant input a variance
         products = [
             _products(x[rows] - mean, None if weights is None else weights[rows])
             for rows in row_slices(len(x))
@@ -108,7 +112,6 @@ def summarise_inputs(x: Array, weights: Array | None = None) -> TrainingInputs:
         shares = np.cumsum(weights[order])
         indices = np.searchsorted(shares, np.multiply(_LEVELS, shares[-1]))
         distances = distances[order][indices]
-    low, high = (end.astype(np.float64) for end in (x.min(axis=0), x.max(axis=0)))
     return TrainingInputs(low, high, mean, covariance, growth * distances)
 
 
@@ -163,7 +166,9 @@ def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
         Integers [N]: INSIDE, EDGE or OUTSIDE.
     """
     low, high = training_inputs.low, training_inputs.high
-    beyond = np.maximum(low - x, x - high)
+    # A constant input has no range, and float32 rounds it.
+    rounding = _ROUNDING * np.maximum(1.0, np.maximum(-low, high))
+    beyond = np.maximum(low - x, x - high) - rounding
     distance, (usual, largest) = training_inputs.distance(x), training_inputs.distances
     inside = np.all(beyond <= 0, axis=1) & (distance <= usual)
     outside = np.any(beyond > MARGIN * (high - low), axis=1)

@@ -143,7 +143,8 @@ class Standardize(Transform):
                 "mean or spread overflows. Rescale them first."
             )
         # Rounding makes the spread of a constant column tiny but not zero.
-        constant = scale <= 1e-12 * np.maximum(np.abs(mean), np.finfo(np.float64).tiny)
+        info = np.finfo(np.float64)
+        constant = (low == high) | (scale <= 8.0 * info.eps * np.maximum(np.abs(mean), info.tiny))
         if np.any(constant):
             warn(
                 f"Columns {_those(constant, columns)} of {argument} are constant; they are shifted, not rescaled.",

@@ -107,6 +107,7 @@ class Predictions:
         is_calibrated: Whether the error bars are calibrated ones.
         target: Name of the target that decides; "" for a single one.
         why: Reason why nothing was checked.
+        num_effective: Number of independent rows that say as much as rows in groups; None: N.
     """
 
     coverage: dict[int, float] = field(default_factory=dict)
@@ -118,6 +119,7 @@ class Predictions:
     is_calibrated: bool = False
     target: str = ""
     why: str = "there were no rows to check them on"
+    num_effective: float | None = None
 
     @property
     def ok(self) -> bool | None:
@@ -149,7 +151,9 @@ class Predictions:
     @property
     def _excess(self) -> float:
         """The largest ratio of a number to its limit."""
-        pit = self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_rows))
+        pit = self.pit_ks / (
+            _PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_effective or self.num_rows)
+        )
         return float(max(pit, *map(abs, self._deviations)))
 
     @property
@@ -158,7 +162,8 @@ class Predictions:
         parts = []
         for k, slack in _SLACK.items():
             level = nominal(k)
-            chance = _DEVIATIONS * np.sqrt(level * (1.0 - level) / self.num_rows)
+            variance = level * (1.0 - level) / (self.num_effective or self.num_rows)
+            chance = _DEVIATIONS * np.sqrt(variance)
             parts.append(float((self.coverage[k] - level) / (slack + chance)))
         return parts
 
@@ -182,6 +187,7 @@ class Predictions:
         source: str,
         is_calibrated: bool,
         names: Sequence[str] = (),
+        groups: Array | None = None,
     ) -> Predictions:
         """Judge error bars by rows that calibrated nothing.
 
@@ -191,10 +197,13 @@ class Predictions:
             stddev, error: Predicted standard deviations, and distances of targets from the means [N, K].
             source, is_calibrated: As in the attributes.
             names: Names of the targets.
+            groups: Groups of rows that depend on each other [N], numbered from 0; None: each row by itself.
         """
         found = []
         for index, (levels, pulls) in enumerate(zip(pit.T, pull.T)):
             known = np.isfinite(levels)
+            inside = np.abs(levels[known] - 0.5) < nominal(1) / 2
+            effective = None if groups is None else _num_effective(inside, groups[known])
             levels, count = np.sort(levels[known]), int(known.sum())
             if count < FEWEST_ROWS:
                 return cls(why=f"only {counted(count, 'row')}, at least {FEWEST_ROWS} are needed")
@@ -205,7 +214,8 @@ class Predictions:
             width = float(np.std(pulls[known]))
             rank = float(rank_correlation(stddev[known, index], error[known, index]))
             numbers = shares, width, float(distance), rank, count
-            found.append(cls(*numbers, source, is_calibrated, name))
+            of_all = cls(*numbers, source, is_calibrated, name, num_effective=effective)
+            found.append(of_all)
         return max(found, key=lambda one: one._excess)
 
     def to_json(self) -> dict[str, Any]:
@@ -234,7 +244,21 @@ class Predictions:
             raise ValueError("predictions must have rows and finite numbers")
         is_calibrated = bool(entry["is_calibrated"])
         numbers["rank_correlation"] = np.nan if ranks is None else float(ranks)
+        if (effective := entry.get("num_effective")) is not None and not float(effective) > 0:
+            raise ValueError("predictions must have a positive number of effective rows")
+        numbers["num_effective"] = effective
         return cls(coverage, num_rows=count, is_calibrated=is_calibrated, **texts, **numbers)
+
+
+def _num_effective(inside: Array, groups: Array) -> float:
+    """Compute the number of independent rows whose share inside has the error of that of these rows.
+
+    Its variance is that of means of groups (Liang and Zeger 1986, Biometrika 73, 13).
+    """
+    share = inside.mean()
+    squares = float(np.sum(np.bincount(groups, inside - share) ** 2))
+    most = len(inside) * share * (1.0 - share)
+    return len(inside) * min(1.0, most / squares) if squares > 0 else float(len(inside))
 
 
 def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, str]]:

@@ -22,7 +22,7 @@ from tfbnn.posterior.calibration.left_out import left_out_score
 from tfbnn.posterior.calibration.misfit_features import MOST_FEATURES
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.fit_checking import check_held_out
-from tfbnn.posterior.prediction import function_of_chains
+from tfbnn.posterior.prediction import function_of_chains, target_tiles
 from tfbnn.run.config import FitConfig
 from tfbnn.run.cost import estimated_seconds, most_results
 from tfbnn.run.evidence import Ladder
@@ -186,21 +186,17 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     spec = job.config.spec
     if spec.dtype == "float64" or not spec.has_additive_noise:
         return None
-    _, y, noise = job.config.transformed.train
-    scale = np.inf if noise is None else float(np.median(noise))
-    if spec.layout.num_noise:
-        learned = float(np.exp(np.median(ensemble.log_noise_scale)))
-        scale = learned if noise is None else np.hypot(learned, scale)
-    elif noise is None and spec.likelihood.noise_scale is not None:
-        scale = float(np.min(spec.likelihood.noise_scale))
+    rows, last = job.config.transformed.train, ensemble.with_draws(ensemble.draws[:1, -1:])
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
-    rounding = np.sqrt(y.size) * 2e-7 * float(np.sqrt(np.mean(y**2))) / scale
-    rounding *= spec.likelihood_power**0.5
+    squares = sum(
+        np.sum(np.square(rows.y[tile.span] / tile.fitted)) for tile in target_tiles(last, rows)
+    )
+    rounding = 2e-7 * float(squares * spec.likelihood_power) ** 0.5
     if rounding < _ROUNDING_LIMIT:
         return None
     return (
-        f"float32 rounds the log density by about {rounding:.2g} at this noise scale "
-        f"({scale:.2g}) and number of rows, which lowers acceptance: use dtype='float64'."
+        f"float32 rounds the log density by about {rounding:.2g} at the noise and number of these rows, "
+        "which lowers acceptance: use dtype='float64'."
     )
 
 

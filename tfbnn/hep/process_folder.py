@@ -204,7 +204,10 @@ def _alone(folder: str, needed: bool) -> Iterator[None]:
     path = os.path.join(folder, _LOCK)
     try:
         handle = open_plainly(path, os.O_RDWR | os.O_CREAT)
-    except PermissionError:  # the lock of another user in a shared folder
+    except PermissionError:
+        if not os.path.lexists(path):
+            raise
+        # The lock of another user in a shared folder.
         handle = open_plainly(path, os.O_RDONLY)
     with open(handle, "rb"):
         try:

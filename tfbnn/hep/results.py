@@ -89,6 +89,10 @@ def _read_with_header(path: str) -> tuple[Sequence[str], list[Row]]:
 
 def _read_lines(path: str, columns: Sequence[str]) -> tuple[Sequence[str], list[Row]]:
     rows: list[Row] = []
+    if path.lower().endswith(".gz"):
+        raise ValueError(
+            f"{path} is compressed. Unpack it, or give it a header in place of columns."
+        )
     text = Path(path).read_text("utf-8", "surrogateescape")
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
@@ -170,9 +174,10 @@ def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequ
 
 def _key(name: str) -> str:
     """Return the name of a spectrum without its folder and file ending."""
-    stem, number, which = os.path.basename(name.strip()).partition("#")
+    name = os.path.basename(name.strip())
+    stem = re.sub(r"#\d+$", "", name)  # of a file with many
     ending = next((one for one in SPECTRUM_ENDINGS if stem.lower().endswith(one)), "")
-    return stem[: len(stem) - len(ending)] + number + which
+    return stem[: len(stem) - len(ending)] + name[len(stem) :]
 
 
 def chosen_rows(rows: Sequence[Row], wanted: Sequence[Row]) -> list[Sequence[Row]]:

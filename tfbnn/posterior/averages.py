@@ -77,8 +77,14 @@ def crps(points: Array, weights: Array, y: Array) -> Array:
     JASA 102, 359, equation 21). The second term is computed from sorted points.
     """
     distance = np.einsum("m,mnk->nk", weights, np.abs(points - y))
+    with np.errstate(invalid="ignore"):  # infinite points have no finite score
+        return distance - 0.5 * mean_difference(points, weights)
+
+
+def mean_difference(points: Array, weights: Array) -> Array:
+    """Compute E|X - X'| [n, K] of two independent draws of weighted points [M, n, K]."""
     order = np.argsort(points, axis=0)
     ordered, spread = np.take_along_axis(points, order, axis=0), weights[order]
     below = np.cumsum(spread, axis=0)
-    with np.errstate(invalid="ignore"):  # infinite points have no finite score
-        return distance - np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)
+    with np.errstate(invalid="ignore"):
+        return 2.0 * np.sum(spread * ordered * (2.0 * below - spread - 1.0), axis=0)

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 from tfbnn.data.frames import in_order_of, refuse_other_order
 from tfbnn.data.labels import as_labels, class_numbers, label_array
 from tfbnn.data.validation import as_float_array, check_flag, check_integer, check_number
-from tfbnn.posterior.averages import crps
+from tfbnn.posterior.averages import crps, mean_difference
 from tfbnn.posterior.calibration.calibration import Calibrated
 from tfbnn.posterior.calibration.misfit_features import calibrated_at
 from tfbnn.posterior.calibration.score_distribution import ScoreDistribution
@@ -85,6 +85,15 @@ class RowsDistribution(NamedTuple):
             return crps(inverse(points), weights, y[rows])
 
         return self._either(score)
+
+    def mean_difference(self, inverse: Callable[[Array], Array]) -> Array:
+        """Compute E|X - X'| [n, K] of two independent targets, by the points of `crps`."""
+
+        def difference(one: Any, rows: Any) -> Array:
+            points, weights = one.points()
+            return mean_difference(inverse(points), weights)
+
+        return self._either(difference)
 
     def _either(self, function: Callable[[Any, Any], Array]) -> Array:
         """Return calibrated values [..., n, K], and those of the mixture where it is kept.
@@ -258,6 +267,16 @@ class PredictiveDistribution(ExplainsAttributes):
         """
         inverse = self._fitted.y_pipeline.inverse
         return self._at(y, lambda rows, _, y: rows.crps(y, inverse))
+
+    def mean_difference(self) -> Array:
+        """Compute E|X - X'| of two independent targets of each row, the spread in the CRPS."""
+        found, inverse = np.empty(self._shape), self._fitted.y_pipeline.inverse
+
+        def fill(rows: slice) -> None:
+            found[rows] = self._rows.at(rows).mean_difference(inverse)
+
+        self._for_tiles(fill)
+        return self._fitted.as_fitted(found)
 
     def sample(self, size: int, seed: int = 0, joint: bool = False) -> Array:
         """Draw new targets: [size, N] or [size, N, K].

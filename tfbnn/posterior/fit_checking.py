@@ -249,7 +249,8 @@ def _numbers(
         )
     levels = (np.arange(_NUM_LEVELS) + 0.5) / _NUM_LEVELS
     pit = np.where(judged > 0, np.interp(pull, quantile(levels), levels), np.nan)
-    return check, Predictions.judge(pit, pull, stddev, np.abs(error), LEFT_OUT, False, names)
+    bars = pit, pull, stddev, np.abs(error)
+    return check, Predictions.judge(*bars, LEFT_OUT, False, names, row_groups)
 
 
 def _width(pulls: Array, judged: Array, ends: list[float], has_counts: bool) -> dict[str, Any]:

@@ -26,6 +26,13 @@ _OF_COUNT = 1e-6
 # Newton's method for quantiles: error of the probability at which it ends; error, as a share of the
 # tail, from which one more step reaches it; and most steps, nearly all of them bisections.
 _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
+
+
+def _tolerance(level: float) -> float:
+    """Return the error of the probability at which the search ends: a share of the tail beyond 1e-4."""
+    return max(_TOLERANCE * min(1.0, 1e4 * min(level, 1.0 - level)), 2e-16)
+
+
 # Uniform numbers inside (0, 1) are made from integers below this.
 LEVELS = 2**52
 
@@ -139,7 +146,7 @@ class Mixture(NamedTuple):
         # Between counts the slope is rough, and Newton's method may end one count beside.
         for counts, level in zip(found, levels):
             counts -= (counts > 0) & (self._cdf(counts - 1.0) >= level)
-            counts += self._cdf(counts) < level - _TOLERANCE
+            counts += self._cdf(counts) < level - _tolerance(level)
         return found
 
     def _ends(self, level: float, centre: Array, spread: Array) -> tuple[Array, Array]:
@@ -163,7 +170,7 @@ class Mixture(NamedTuple):
             excess = part._cdf(here) - level
             low[rows] = np.where(excess < 0, here, low[rows])
             high[rows] = np.where(excess > 0, here, high[rows])
-            left = np.any((np.abs(excess) > _TOLERANCE) & (low < high)[rows], axis=1)
+            left = np.any((np.abs(excess) > _tolerance(level)) & (low < high)[rows], axis=1)
             if not left.any():
                 break
             if not left.all():

@@ -35,7 +35,7 @@ from tfbnn.spec.infinite_spec import InfiniteSpec
 from tfbnn.spec.model_spec import config_of, perceptron
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.open_spec import OpenSpec, known, spec_of_config
-from tfbnn.spec.rows import NetworkRows, Rows, as_argument, known_beside, known_of_rows
+from tfbnn.spec.rows import NetworkRows, Rows, as_argument, known_beside, known_of_rows, num_known
 from tfbnn.spec.summary import describe_model
 from tfbnn.system.arrays import Array, give_back, row_slices
 from tfbnn.system.atomic import StrPath
@@ -842,9 +842,14 @@ class SampledModel(ExplainsAttributes):
 
         ensemble = self._fitted("stack_chains")
         known = known_of_rows(self.spec, noise_scale, offset)
-        _, transformed = checked_rows(
+        rows, transformed = checked_rows(
             ensemble, x_validation, y_validation, known, "stack_chains", "validation "
         )
+        if num_seen := num_known(ensemble.row_digests, rows):
+            warn(
+                f"{num_seen} of the {len(rows.x)} validation rows have the values of rows of the fit, which "
+                "favour chains that follow their noise. Hold rows out."
+            )
         stacking = stack(ensemble, transformed)
         _warn_of_calibration(ensemble, "stack_chains weighs the draws anew")
         self._ensemble = replace(

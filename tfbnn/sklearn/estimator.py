@@ -18,7 +18,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import as_inputs
-from tfbnn.data.frames import column_names_of, plain_frame, refuse_other_order
+from tfbnn.data.frames import column_names_of, plain_frame, refuse_other_order, without_index
 from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
@@ -119,6 +119,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
             refuse_other_order(X, value, what, "X")
         refuse_units(y, "y")
         _refuse_dates(X)
+        X = without_index(X)
         with positions_named(X):
             coding = learn_coding(X, "X", self.missing)
             numbers = X
@@ -228,6 +229,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         """Check the inputs [N, D] against the feature names and their number in the fit."""
         check_is_fitted(self)
         _refuse_dates(X)
+        X = without_index(X)
         if self.model_.posterior.coding is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self.model_.code_inputs(X)

@@ -25,9 +25,6 @@ from skpro.regression.base import BaseProbaRegressor  # noqa: E402
 
 __all__ = ["BayesianMLPProbaRegressor", "SampledDistribution"]
 
-# Levels whose quantiles lie beyond all points that represent a distribution in its CRPS.
-_ENDS = 1e-9, 1.0 - 1e-9
-
 
 class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has no types
     """Predictive distribution of a model as a skpro distribution, with one row per row of a frame.
@@ -103,9 +100,7 @@ class SampledDistribution(BaseDistribution):  # type: ignore[misc]  # skpro has 
         return self._shaped(np.take_along_axis(found, indices, axis=0)[0])
 
     def _energy_self(self) -> Array:
-        # The CRPS at y is E|X - y| minus half of E|X - X'|. At both ends E|X - y| is known.
-        low, high = map(self._shaped, self._picked(self._distribution.quantile(_ENDS)))
-        energy = high - low - self._at_all("crps", low) - self._at_all("crps", high)
+        energy = self._shaped(self._picked(self._distribution.mean_difference()))
         return energy.sum(axis=1) if energy.ndim else energy
 
     def _energy_x(self, x: Array) -> Array:

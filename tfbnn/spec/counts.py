@@ -96,11 +96,8 @@ class NegativeBinomial(ScaledNoise, CountLikelihood, name="negative_binomial"):
 
     def log_densities(self, target: Array, location: Array, scale: Any) -> Array:
         special, number = _special(), _number(location, scale)
-        log_choices = (
-            special.gammaln(target + number)
-            - special.gammaln(number)
-            - special.gammaln(target + 1.0)
-        )
+        # Differences of gammaln would lose their digits for large numbers.
+        log_choices = -special.betaln(number, target + 1.0) - np.log(number + target)
         of_zero = -number * np.log1p(location / number)
         return log_choices + of_zero + special.xlogy(target, location / (number + location))
 

@@ -185,10 +185,17 @@ def _reached(point: str, path: StrPath) -> None:
     """
 
 
+def is_device(path: str) -> bool:
+    """Return whether a path is a pipe or a device, which is written to and never replaced."""
+    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+
+
 @contextlib.contextmanager
 def _replacing(path: StrPath, lasting: bool = True) -> Iterator[FileIO]:
     """Yield the open, unbuffered temporary file of `replacing`."""
     path = os.fspath(path)
+    if is_device(path):
+        raise FileExistsError(f"{path!r} is a pipe or a device, and would be replaced by a file.")
     folder = _folder_of(path)
     if lasting:
         remove_abandoned(folder)

@@ -136,6 +136,15 @@ def test_the_index_of_pandas_is_no_column(tmp_path):
     assert read_table(tmp_path / "t.parquet").columns == ("a", "y")
 
 
+def test_missing_categories_of_parquet_stay_missing(tmp_path):
+    kinds = pd.Categorical(["r", None, "g", "b"])
+    pd.DataFrame({"kind": kinds, "a": np.arange(4.0)}).to_parquet(tmp_path / "t.parquet")
+    table = read_table(tmp_path / "t.parquet", texts=True, gaps=True)
+    assert table.column("kind").tolist() == ["r", None, "g", "b"]
+    with pytest.raises(ValueError, match="row 1 .*column kind: expected a label"):
+        read_table(tmp_path / "t.parquet", labels=["kind"])
+
+
 def test_a_matrix_is_ignored_by_its_name(tmp_path):
     np.savez(tmp_path / "t.npz", x=np.ones((3, 2)), z=np.ones((3, 2)), y=np.ones(3))
     found = read_table(tmp_path / "t.npz", without=["z"]).columns

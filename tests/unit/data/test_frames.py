@@ -11,7 +11,14 @@ from tests.support import entries as at
 from tests.support.entries import NOISE, X, Y, fake_fit, name_of
 from tfbnn import BayesianMLP
 from tfbnn.data.bad_rows import BadRowError, positions_named
-from tfbnn.data.frames import column_names_of, plain_frame, select_columns
+from tfbnn.data.frames import (
+    column_names,
+    column_names_of,
+    plain_frame,
+    select_columns,
+    without_index,
+)
+from tfbnn.data.labels import as_labels
 from tfbnn.data.table import Table
 from tfbnn.exceptions import DataWarning
 from tfbnn.priors import Normal
@@ -123,6 +130,11 @@ def test_tables_of_pyarrow_have_names_of_targets_and_no_index_of_pandas():
     rows, validation = rows_to_fit(BayesianMLP([2, 3, 2]).spec, x, first, None, (x, turned))
     np.testing.assert_array_equal(validation.y, rows.y)
     assert plain_frame(pyarrow.Table.from_pandas(x[::-1]), "x").columns == NAMES
+    with_index = pyarrow.Table.from_pandas(targets.sample(frac=1.0, random_state=0))
+    assert "__index_level_0__" in with_index.column_names
+    assert column_names_of(with_index) == {"target_names": ["a", "b"]}
+    assert column_names(with_index) == ("a", "b")
+    assert without_index(with_index).column_names == ["a", "b"] and without_index(first) is first
 
 
 def test_validation_rows_have_noise_where_the_others_have():
@@ -244,6 +256,11 @@ def test_tables_of_pyarrow_have_names_text_and_flags():
         np.testing.assert_array_equal(rows.y, Y)
         found = select_columns(table, rows.coding.names, "x")
         np.testing.assert_array_equal(rows.coding.encoded(found, "x"), rows.x)
+    gap = pa.table(columns | {"kind": pa.array([None, "t", "s"] * 4).dictionary_encode()})
+    with pytest.raises(BadRowError, match="column 'kind' of x must have a value"):
+        rows_to_fit(spec, gap, Y, None, None)
+    with pytest.raises((TypeError, ValueError), match="None"):
+        as_labels(gap["kind"], "y", num_targets=1)
     lists = pa.table({"mass": X[:, 0], "l": [[1]] * 12})
     with pytest.raises(TypeError, match=r"column 'l' of x must hold numbers or text.*list<"):
         rows_to_fit(spec, lists, Y, None, None)

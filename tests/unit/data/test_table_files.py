@@ -87,3 +87,11 @@ def test_parquet_without_pyarrow(tmp_path, monkeypatch):
     path = tmp_path / "t.pq"
     with pytest.raises(ImportError, match=r"tfbnn\[parquet\]"), table_writer(path, "a"):
         pytest.fail("refused before any row is asked for")
+
+
+def test_labels_that_begin_like_comments_are_read_again(tmp_path):
+    with table_writer(tmp_path / "t.csv", ("#id", "mean")) as write:
+        write([[1.0], [2.0], [3.0]], [np.array(["#1", "2", "#3"])])
+    table = read_table(tmp_path / "t.csv", labels=["#id"])
+    assert table.labels(["#id"])[:, 0].tolist() == ["#1", "2", "#3"]
+    assert table.numbers(["mean"])[:, 0].tolist() == [1.0, 2.0, 3.0]

@@ -91,6 +91,14 @@ def test_a_constant_column_is_shifted_and_named_in_a_warning(value):
     np.testing.assert_allclose(pipeline.forward(values)[:, 1], 0.0, atol=1e-15 * abs(value))
 
 
+def test_large_integers_that_differ_are_scaled():
+    values = 2.0**53 - np.arange(1000.0)[:, None]
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        pipeline = fit_pipeline(("standardize",), values, "x")
+    assert pipeline.forward(values).std() == pytest.approx(1.0, rel=1e-3)
+
+
 def test_a_column_whose_mean_overflows_is_refused_by_number():
     values = np.array([[1.0, 1.7e308], [2.0, 1.6e308]])
     with pytest.raises(ValueError, match=r"Columns \[1\] of x are too large"):

@@ -91,8 +91,11 @@ def test_the_edge_is_a_tenth_of_the_range():
 
 def test_a_constant_input_must_stay_what_it_was():
     x = np.column_stack([np.linspace(0, 1, 50), np.full(50, 0.1)])
-    levels = trust_levels(summarise_inputs(x), np.array([[0.5, 0.1], [0.5, 0.1 + 1e-6]]))
+    levels = trust_levels(summarise_inputs(x), np.array([[0.5, 0.1], [0.5, 0.1 + 1e-5]]))
     assert levels.tolist() == [INSIDE, OUTSIDE]
+    for value in (13.6, 1e7 / 3.0):
+        x[:, 1] = value
+        assert (trust_levels(summarise_inputs(x), x.astype(np.float32)) == INSIDE)[1:-1].all()
 
 
 def test_inputs_that_depend_on_each_other_must_go_on_doing_so():

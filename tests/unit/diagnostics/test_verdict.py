@@ -53,6 +53,18 @@ def test_few_rows_are_given_what_chance_does():
     assert few.ok is None and few.text.startswith("Not checked: only 49 rows, at least 50")
 
 
+def test_rows_of_groups_count_as_many_as_they_are_worth():
+    generator = np.random.default_rng(0)
+    groups = np.repeat(np.arange(40), 25)
+    shared, own = generator.normal(size=(2, 1000)) * np.sqrt([[0.8], [0.2]])
+    pit = normal_cdf(shared[groups] + own)
+    alone, together = judged(pit), judged(pit, groups=groups)
+    assert 40 < together.num_effective < 200 and alone.num_effective is None
+    assert together._excess < alone._excess
+    assert judged(even(1000), groups=np.arange(1000)).num_effective == pytest.approx(1000.0)
+    assert Predictions.from_json(json.loads(json.dumps(together.to_json()))).ok == together.ok
+
+
 def test_right_shares_about_a_wrong_mean_do_not_hold():
     """The distance of Kolmogorov and Smirnov sees what central intervals miss."""
     pit = even(100_000) ** 1.15

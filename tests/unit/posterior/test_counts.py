@@ -107,6 +107,35 @@ def test_the_predictive_distribution_is_the_mixture(name):
     assert case.model.predict(X, include_noise=True, offset=case.offset, quantiles=[]).mean.any()
 
 
+@pytest.mark.parametrize("scale", [1e-2, 1e-4, 1e-6, 1e-8])
+def test_little_scatter_costs_no_digits(scale):
+    """The density that is sampled, too; counts then follow Poisson's distribution."""
+    import tensorflow as tf
+
+    from tfbnn.engine.density.densities import Noise, row_log_likelihood
+
+    rate, y = 1000.0, np.arange(800.0, 1200.0)[:, None]
+    likelihood = NegativeBinomial(scale)
+    exact = stats.poisson.logpmf(y, rate)
+    location = np.full(y.shape, rate)
+    spread = likelihood.scale(np.log(location), np.zeros((1, 0)), None)
+    found = likelihood.log_densities(y, location, spread)
+    assert np.exp(found).sum() == pytest.approx(1.0, abs=1e-6) or scale > 1e-3
+    outputs = tf.constant(np.log(location).T[None])
+    noise = Noise(tf.zeros((1, 0), tf.float64), None)
+    sampled = row_log_likelihood(likelihood, outputs, tf.constant(y.T), noise)
+    np.testing.assert_allclose(np.ravel(sampled), found[:, 0], atol=1e-6)
+    if scale < 1e-5:
+        np.testing.assert_allclose(found, exact, atol=1e-5)
+
+
+def test_quantiles_far_out_have_their_probability():
+    mixture = Mixture(Poisson(), np.ones(1), np.full((1, 1, 1), 1e6), np.full((1, 1, 1), 1e3))
+    for level in (1e-12, 1e-8, 1.0 - 1e-12):
+        found = mixture.quantiles([level])[0]
+        assert np.all(mixture.cdf(found) >= level) and np.all(mixture.cdf(found - 1.0) < level)
+
+
 @pytest.mark.parametrize("likelihood, scale", [(Poisson(), 1.0), (NegativeBinomial(0.5), 0.5)])
 def test_quantiles_of_rare_counts_are_exact(likelihood, scale):
     rates = (

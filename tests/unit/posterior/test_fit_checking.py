@@ -15,7 +15,8 @@ from tests.support.builders import (
     synthetic_ensemble,
 )
 from tests.support.lines import NOISE, X, Y, lines_through, quiet_statistics, rows
-from tfbnn.diagnostics.fit_check import rows_check_from_json
+from tfbnn.diagnostics.fit_advice import find_effects
+from tfbnn.diagnostics.fit_check import ClassesCheck, rows_check_from_json
 from tfbnn.diagnostics.problem import on_command_line
 from tfbnn.diagnostics.verdict import rounded
 from tfbnn.likelihoods import (
@@ -276,6 +277,18 @@ def test_where_the_network_follows_each_row_nobody_can_say():
     assert np.isnan([target.pull_width, *target.coverage]).all()
     diagnosis = diagnose_ensemble(ensemble, training_rows=training_rows)
     assert any("cannot be judged by the training rows" in text for text in diagnosis.warnings)
+
+
+def test_chance_alone_is_no_fault_of_few_rows():
+    ensemble, training_rows = lines_through(X, Y, 1.0, 0.007, scale=NOISE)
+    check = check_rows(ensemble, training_rows)
+    target = replace(check.targets[0], coverage=(0.55, 0.95))
+    classes = ClassesCheck(60, 0.8, 0.5, 0.16)
+    for few, one in ((20, replace(check, targets=(target,), num_rows=20)), (60, classes)):
+        for count, is_fault in ((few, False), (1000, True)):
+            fit = replace(check_fit(ensemble, None), rows=replace(one, num_rows=count))
+            found = [problem.what for problem in find_effects(fit)]
+            assert any("too narrow" in what or "are off by" in what for what in found) == is_fault
 
 
 def test_at_most_a_thousand_rows_are_looked_at():

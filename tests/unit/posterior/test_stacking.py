@@ -14,7 +14,7 @@ from tfbnn.cli import main
 from tfbnn.likelihoods import Gaussian
 from tfbnn.posterior.averages import log_mean_exp
 from tfbnn.posterior.stacking import chain_log_densities, stack, weighting_note
-from tfbnn.spec.rows import NetworkRows, Rows
+from tfbnn.spec.rows import NetworkRows, Rows, row_digests
 
 X, Y = make_rows(60, 2, 1, seed=8)
 
@@ -113,6 +113,14 @@ def test_a_density_without_weight_does_not_push_the_others_below_zero():
     values = np.array([[0.0, -np.inf], [-2000.0, -np.inf]])
     np.testing.assert_array_equal(log_mean_exp(values, np.array([0.0, 1.0])), [-2000.0, -np.inf])
     assert log_mean_exp(values[:, :1], np.array([1e-300, 1.0])) == pytest.approx(-690.7755)
+
+
+def test_rows_of_the_fit_are_warned_of(synthetic_ensemble):
+    ensemble = synthetic_ensemble()
+    rows = Rows(X, Y, None, None)
+    model = tfbnn.BayesianMLP.from_ensemble(replace(ensemble, row_digests=row_digests(rows)))
+    with pytest.warns(UserWarning, match="60 of the 60 validation rows have the values"):
+        model.stack_chains(X, Y)
 
 
 def test_one_chain_keeps_its_weight(synthetic_ensemble):

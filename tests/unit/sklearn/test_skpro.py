@@ -6,8 +6,11 @@ import pytest
 
 pytest.importorskip("skpro")
 
+from tests.support.builders import synthetic_ensemble
+from tfbnn import BayesianMLP
+from tfbnn.likelihoods import Gaussian
 from tfbnn.sklearn import BayesianMLPRegressor
-from tfbnn.sklearn.skpro import BayesianMLPProbaRegressor
+from tfbnn.sklearn.skpro import BayesianMLPProbaRegressor, SampledDistribution
 
 pytestmark = pytest.mark.usefixtures("fits")
 GENERATOR = np.random.default_rng(0)
@@ -42,6 +45,20 @@ def test_the_distribution_is_that_of_the_model():
     np.testing.assert_allclose(part.cdf(given.iloc[[3, 5], [1]]), d.cdf(given)[[3, 5], 1:])
     score = np.mean(d.crps(given))
     assert CRPS()(given, found) == pytest.approx(score, rel=1e-6)
+
+
+def test_scores_of_calibrated_targets_with_heavy_tails_are_those_of_the_model():
+    from skpro.metrics import CRPS
+
+    ensemble = synthetic_ensemble(y_transform=["log10", "standardize"], likelihood=Gaussian(0.3))
+    model = BayesianMLP.from_ensemble(ensemble)
+    x = GENERATOR.normal(size=(300, 2))
+    y = model.predict(x).mean[:, 0] * 10.0 ** (0.3 * GENERATOR.standard_t(3, size=300))
+    model.calibrate(x, y)
+    frame = pd.DataFrame(x[:50])
+    found = SampledDistribution(model, frame, index=frame.index, columns=["y"])
+    expected = np.mean(model.predict_distribution(x[:50]).crps(y[:50, None]))
+    assert CRPS()(pd.DataFrame({"y": y[:50]}), found) == pytest.approx(expected, rel=1e-6)
 
 
 def test_draws_follow_the_seed_of_numpy_and_come_in_its_frames():

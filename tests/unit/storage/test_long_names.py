@@ -71,6 +71,6 @@ def test_what_may_be_fitted_may_be_saved(engine, narrow, tmp_path):
     model = tfbnn.BayesianMLP([2, 3, 1])
     long = "a" * 2490
     fake_fit(model, pd.DataFrame(X, columns=[long, "b"]), Y)
-    model.stack_chains(X, Y)
+    model.stack_chains(X + 0.01, Y)
     model.save(tmp_path / "model.h5")
     assert tfbnn.load(tmp_path / "model.h5").posterior.feature_names == (long, "b")

@@ -25,7 +25,7 @@ import numpy as np
 
 from tfbnn.cli.arguments import JsonOptions, argument, comma_list, number
 from tfbnn.cli.console import DONE, print_json, say
-from tfbnn.cli.outputs import TABLE, check_output, is_device, written_table
+from tfbnn.cli.outputs import TABLE, check_output, written_table
 from tfbnn.cli.slha.points import (
     Batch,
     find_spectra,
@@ -43,6 +43,7 @@ from tfbnn.hep.predictor import CrossSectionPredictor, CrossSections
 from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
+from tfbnn.system.atomic import is_device
 
 _MOST_NAMED = 5
 # Columns, and the attributes of `CrossSections` they show.

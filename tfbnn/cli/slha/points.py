@@ -82,6 +82,8 @@ _ERRORS = "surrogateescape"
 
 def read_text(path: str) -> str:
     """Return the text of a spectrum. `write_text` restores the same bytes from it."""
+    if path.lower().endswith(".gz"):
+        raise ValueError(f"{path} is compressed. Unpack it, or pack spectra in a .tar.gz.")
     with open(path, encoding="utf-8", errors=_ERRORS, newline="") as file:
         return file.read()
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import Tensor, tf
+from tfbnn.engine.basis.libraries import Tensor, tf, tfp
 from tfbnn.spec import counts, likelihoods, priors
 from tfbnn.spec.layout import Layer
 from tfbnn.spec.network_spec import NetworkSpec
@@ -340,7 +340,8 @@ def _negative_binomial(
     log_rate, y = log_rates(outputs, noise), _float64(y)
     scale = _float64(noise_scale(likelihood, noise._replace(of_rows=None), outputs.dtype))
     number, growth = scale**-2, tf.math.log1p(scale**2 * tf.exp(log_rate))
-    log_choices = tf.math.lgamma(y + number) - tf.math.lgamma(number) - tf.math.lgamma(y + 1.0)
+    # The difference of lgamma(y + number) and lgamma(number) would lose its digits for large numbers.
+    log_choices = -tfp.math.log_gamma_difference(y, number) - tf.math.lgamma(y + 1.0)
     return _sum(
         log_choices - number * growth + y * (log_rate + 2.0 * tf.math.log(scale) - growth), -2
     )

@@ -295,7 +295,7 @@ def _checked(known: _Scored, by: str | None, source: str, names: Sequence[str]) 
         pit[half == number] = record.each(ScoreDistribution.probability, rows.scores, groups)
     pulls = normal_quantile(np.clip(pit, LEAST_LEVEL, 1.0 - LEAST_LEVEL))
     error = np.abs(known.scores * known.spread)
-    return Predictions.judge(pit, pulls, known.spread, error, source, True, names)
+    return Predictions.judge(pit, pulls, known.spread, error, source, True, names, known.labels)
 
 
 def folds(labels: Array, count: int) -> Array:

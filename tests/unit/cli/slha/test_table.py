@@ -285,6 +285,23 @@ def test_a_second_spinfo_is_of_the_same_spectrum(run, folder):
     assert len(read_table(folder / "table.csv", ["xsec"])) == 1
 
 
+def test_compressed_files_are_refused_by_name(run, folder):
+    (folder / "one.slha.gz").write_bytes(b"compressed")
+    check_refusal(run("slha table one.slha.gz block.toml -o t.csv"), "one.slha.gz is compressed")
+    (folder / "r.dat.gz").write_bytes(b"compressed")
+    (folder / "d.toml").write_text('[results]\nfile = "r.dat.gz"\ncolumns = ["xsec"]\n' + FIRST)
+    check_refusal(run("slha table spectra d.toml -o t.csv"), "r.dat.gz is compressed")
+
+
+def test_names_may_have_a_number_sign(run, folder):
+    (folder / "signs").mkdir()
+    (folder / "signs/p#a.slha").write_text((folder / "spectra/p0.slha").read_text())
+    (folder / "r.csv").write_text("name,xsec\np#a,7\n")
+    (folder / "d.toml").write_text('[results]\nfile = "r.csv"\nspectrum = "name"\n' + FIRST)
+    assert run("slha table signs d.toml -o t.csv")[0] == 0
+    assert read_table(folder / "t.csv", ["xsec"]).values.tolist() == [[7.0]]
+
+
 def test_a_broken_tar_is_refused(run, folder):
     (folder / "all.tar.gz").write_bytes(b"no tar")
     check_refusal(run("slha table all.tar.gz block.toml -o table.csv"), "is no readable tar")
