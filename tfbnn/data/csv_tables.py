@@ -306,7 +306,7 @@ def csv_writer(stream: TextIO, columns: Names, separator: str = ",") -> Writer:
     def write_rows(rows: Iterable[Sequence[Any]]) -> None:
         for row in rows:
             # A line that begins with # would be a comment.
-            (quoting if str(row[0]).startswith("#") else writer).writerow(row)
+            (quoting if str(row[0]).lstrip().startswith("#") else writer).writerow(row)
 
     def write(values: Any, labels: Sequence[Array] = ()) -> None:
         values, count = np.asarray(values, dtype=np.float64), len(columns) - len(labels)

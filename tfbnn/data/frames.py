@@ -105,8 +105,10 @@ def _columns_of(value: Any) -> list[Any] | None:
 
 def without_index(value: Any) -> Any:
     """Return a pyarrow table without the index that pandas writes; other values are returned unchanged."""
-    names, all_names = _columns_of(value), getattr(value, "column_names", None)
-    return value.select(names) if all_names is not None and names != all_names else value
+    if _labels_of(value) == "columns":
+        return value
+    names = _columns_of(value)
+    return value if names is None or names == value.column_names else value.select(names)
 
 
 def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:

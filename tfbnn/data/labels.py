@@ -136,7 +136,9 @@ def check_classes(classes: Classes, num_classes: int) -> None:
 
 
 def _plain_array(value: Any, name: str) -> Array:
-    if hasattr(value, "to_pylist"):  # of pyarrow, whose categories hide missing values from NumPy
+    if hasattr(value, "to_pylist") and not hasattr(
+        value, "column_names"
+    ):  # of pyarrow, whose categories hide missing values from NumPy
         value = value.to_pylist()
     array = as_rectangle(value, name, "labels")
     if array.dtype.kind == "T" or (array.dtype.kind in "Uiuf" and not hasattr(value, "dtype")):

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
+import numpy.typing as npt
 
 from tfbnn.system.arrays import Array, by_rows, row_slices
 
@@ -22,8 +23,6 @@ MAX_COVARIANCE_INPUTS = 1000
 
 # Quantiles of the training distances that are kept: 99 % and the largest.
 _LEVELS = (0.99, 1.0)
-# Error of an input by rounding, relative to its size, or to 1.
-_ROUNDING = 1e-6
 # Least variance of a direction, relative to the mean variance, for inputs that depend on others.
 _LEAST_VARIANCE = 1e-6
 
@@ -144,7 +143,7 @@ def _products(deviation: Array, weights: Array | None) -> Array:
     return deviation.T @ deviation
 
 
-def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
+def trust_levels(training_inputs: TrainingInputs, x: Array, rounding: npt.ArrayLike = 0.0) -> Array:
     """Compute trust levels of transformed inputs.
 
     - Inside: no input is beyond its range, and the Mahalanobis distance from the mean is within the
@@ -161,14 +160,13 @@ def trust_levels(training_inputs: TrainingInputs, x: Array) -> Array:
     Args:
         training_inputs: TrainingInputs.
         x: Inputs [N, D] on the scale the network sees.
+        rounding: Errors of constant inputs [D], which have no range; default 0.
 
     Returns:
         Integers [N]: INSIDE, EDGE or OUTSIDE.
     """
     low, high = training_inputs.low, training_inputs.high
-    # A constant input has no range, and float32 rounds it.
-    rounding = _ROUNDING * np.maximum(1.0, np.maximum(-low, high))
-    beyond = np.maximum(low - x, x - high) - rounding
+    beyond = np.maximum(low - x, x - high) - np.where(low == high, rounding, 0.0)
     distance, (usual, largest) = training_inputs.distance(x), training_inputs.distances
     inside = np.all(beyond <= 0, axis=1) & (distance <= usual)
     outside = np.any(beyond > MARGIN * (high - low), axis=1)

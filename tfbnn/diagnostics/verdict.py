@@ -43,6 +43,8 @@ _PIT_SLACK = 0.03
 # Allowance for chance with N rows: two binomial standard deviations, the 5 % point of Kolmogorov's law.
 _DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
 # Chance moves shares of fewer rows so far that nearly all error bars would pass.
+# Groups of rows whose variance says something.
+_FEWEST_GROUPS = 10
 FEWEST_ROWS = 50
 
 
@@ -93,7 +95,8 @@ class Predictions:
     Error bars hold if the shares of rows within 1 and 2 sigma are within .04 and .02 of .683 and
     .954, and if the Kolmogorov-Smirnov distance of the predictive probabilities from a uniform
     distribution is at most .03. Each limit has an allowance for chance with N rows: two binomial
-    standard deviations, and 1.36 / sqrt(N). Among several targets the worst decides.
+    standard deviations, and 1.36 / sqrt(N). For rows in groups, N is `num_effective`. Among several
+    targets the worst decides.
 
     Attributes:
         coverage: Dict {1: share, 2: share} of rows inside the central intervals of 68.3 and 95.4 %;
@@ -202,8 +205,17 @@ class Predictions:
         found = []
         for index, (levels, pulls) in enumerate(zip(pit.T, pull.T)):
             known = np.isfinite(levels)
-            inside = np.abs(levels[known] - 0.5) < nominal(1) / 2
-            effective = None if groups is None else _num_effective(inside, groups[known])
+            effective = None
+            num_groups = known.sum() if groups is None else len(np.unique(groups[known]))
+            if groups is not None and num_groups < known.sum():
+                if num_groups < _FEWEST_GROUPS:
+                    return cls(
+                        why=f"only {num_groups} groups of rows, at least {_FEWEST_GROUPS} are needed"
+                    )
+                inside = np.abs(levels[known] - 0.5) < nominal(1) / 2
+                effective = min(
+                    _num_effective(one, groups[known]) for one in (inside, levels[known])
+                )
             levels, count = np.sort(levels[known]), int(known.sum())
             if count < FEWEST_ROWS:
                 return cls(why=f"only {counted(count, 'row')}, at least {FEWEST_ROWS} are needed")
@@ -244,21 +256,23 @@ class Predictions:
             raise ValueError("predictions must have rows and finite numbers")
         is_calibrated = bool(entry["is_calibrated"])
         numbers["rank_correlation"] = np.nan if ranks is None else float(ranks)
-        if (effective := entry.get("num_effective")) is not None and not float(effective) > 0:
-            raise ValueError("predictions must have a positive number of effective rows")
-        numbers["num_effective"] = effective
+        if (effective := entry.get("num_effective")) is not None:
+            numbers["num_effective"] = effective = float(effective)
+            if not effective > 0:
+                raise ValueError("predictions must have a positive number of effective rows")
         return cls(coverage, num_rows=count, is_calibrated=is_calibrated, **texts, **numbers)
 
 
-def _num_effective(inside: Array, groups: Array) -> float:
-    """Compute the number of independent rows whose share inside has the error of that of these rows.
+def _num_effective(values: Array, groups: Array) -> float:
+    """Compute the number of independent values [N] whose mean has the error of the mean of these.
 
-    Its variance is that of means of groups (Liang and Zeger 1986, Biometrika 73, 13).
+    Its variance is that of sums over groups (Liang and Zeger 1986, Biometrika 73, 13).
     """
-    share = inside.mean()
-    squares = float(np.sum(np.bincount(groups, inside - share) ** 2))
-    most = len(inside) * share * (1.0 - share)
-    return len(inside) * min(1.0, most / squares) if squares > 0 else float(len(inside))
+    numbers, groups = np.unique(groups, return_inverse=True)
+    rest = values - values.mean()
+    squares = float(np.sum(np.bincount(groups, rest) ** 2)) * len(numbers) / (len(numbers) - 1)
+    share = float(np.sum(rest**2)) / squares if squares > 0 else 1.0
+    return len(values) * min(1.0, share)
 
 
 def answer_lines(chains: Chains, predictions: Predictions) -> list[tuple[str, str]]:

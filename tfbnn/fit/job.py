@@ -186,10 +186,13 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
     spec = job.config.spec
     if spec.dtype == "float64" or not spec.has_additive_noise:
         return None
-    rows, last = job.config.transformed.train, ensemble.with_draws(ensemble.draws[:1, -1:])
+    rows, last = job.config.transformed.train, ensemble.with_draws(ensemble.draws[:, -1:])
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
-    squares = sum(
-        np.sum(np.square(rows.y[tile.span] / tile.fitted)) for tile in target_tiles(last, rows)
+    squares = np.median(
+        sum(
+            np.sum(np.square(rows.y[tile.span] / tile.fitted + 0.0 * tile.location), axis=(1, 2))
+            for tile in target_tiles(last, rows)
+        )
     )
     rounding = 2e-7 * float(squares * spec.likelihood_power) ** 0.5
     if rounding < _ROUNDING_LIMIT:

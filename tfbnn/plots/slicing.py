@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tfbnn.data.coding import NUMBERS, Column
-from tfbnn.data.training_inputs import OUTSIDE, trust_levels
+from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.plots.canvas import plain
 from tfbnn.posterior.checks import checked_inputs, checked_rows, given_together
 from tfbnn.posterior.ensemble import Ensemble
@@ -240,7 +240,7 @@ def _outside(ensemble: Ensemble, x: Array) -> Array:
     The squares reveal mixings: their squares add up to one, so that they cannot all be at their
     medians, although each median is in the middle of a range.
     """
-    levels = trust_levels(ensemble.training_inputs, checked_inputs(ensemble, x))
+    levels = ensemble.trust(checked_inputs(ensemble, x))
     is_outside: Array = levels == OUTSIDE
     rows = ensemble.x_reference
     varies = np.ptp(np.abs(rows), axis=0) > 0

@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from tfbnn.data.coding import Coding, Column
 from tfbnn.data.labels import Classes, label_array
-from tfbnn.data.training_inputs import TrainingInputs
+from tfbnn.data.training_inputs import TrainingInputs, trust_levels
 from tfbnn.data.transforms import Pipeline
 from tfbnn.posterior.basins.basins import Basins
 from tfbnn.posterior.calibration.calibration import Calibration
@@ -385,6 +385,18 @@ class Ensemble(ReadOnlyArrays):
         """All draws of infinite width, conditioned on the rows of the fit."""
         spec, given = cast(InfiniteSpec, self.spec), cast(GivenRows, self.given)
         return on_all_cores(lambda theta: conditioned(spec, theta, given), list(self.flat))
+
+    def trust(self, x: Array) -> Array:
+        """Compute the `trust_levels` [N] of inputs [N, D] on the scale the network sees."""
+        return trust_levels(self.training_inputs, x, self._rounding)
+
+    @cached_property
+    def _rounding(self) -> Array:
+        """Errors of the smallest inputs [D] if float32 rounds them, on the scale the network sees."""
+        low = self.training_inputs.low[None]
+        with np.errstate(all="ignore"):
+            rounded = self.x_pipeline.forward(self.x_pipeline.inverse(low) * (1.0 + 1e-6))
+        return np.nan_to_num(np.abs(rounded - low)[0])
 
     @property
     def averaged(self) -> Ensemble:

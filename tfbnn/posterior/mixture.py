@@ -30,7 +30,7 @@ _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
 
 def _tolerance(level: float) -> float:
     """Return the error of the probability at which the search ends: a share of the tail beyond 1e-4."""
-    return max(_TOLERANCE * min(1.0, 1e4 * min(level, 1.0 - level)), 2e-16)
+    return max(_TOLERANCE * min(1.0, 1e4 * min(level, 1.0 - level)), 2e-16 * level)
 
 
 # Uniform numbers inside (0, 1) are made from integers below this.

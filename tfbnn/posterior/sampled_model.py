@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 from tfbnn.data.bad_rows import BadRowError
 from tfbnn.data.frames import rows_of
 from tfbnn.data.labels import Classes
-from tfbnn.data.training_inputs import trust_levels
 from tfbnn.data.validation import check_choice, check_flag, check_integer, check_number
 from tfbnn.exceptions import NotFittedError
 from tfbnn.posterior.arviz_data import Posterior
@@ -276,7 +275,7 @@ class SampledModel(ExplainsAttributes):
         wanted = Summary(include_noise, quantiles, space, calibrated)
         return replace(
             predict(ensemble, x, wanted, noise).shaped(ensemble.as_fitted),
-            trust=trust_levels(ensemble.training_inputs, x) if return_trust else None,
+            trust=ensemble.trust(x) if return_trust else None,
             names=value_names(ensemble, quantiles or (), space),
             index=_index_of(given),
         )
@@ -845,7 +844,8 @@ class SampledModel(ExplainsAttributes):
         rows, transformed = checked_rows(
             ensemble, x_validation, y_validation, known, "stack_chains", "validation "
         )
-        if num_seen := num_known(ensemble.row_digests, rows):
+        num_seen = num_known(ensemble.row_digests, rows) or 0
+        if num_seen > 0.01 * len(rows.x):  # rows of few settings may be alike by chance
             warn(
                 f"{num_seen} of the {len(rows.x)} validation rows have the values of rows of the fit, which "
                 "favour chains that follow their noise. Hold rows out."

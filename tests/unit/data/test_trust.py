@@ -1,6 +1,7 @@
 """Trust levels: what is inside, at the edge and outside, and what share of like rows is which."""
 
 import os
+import warnings
 from dataclasses import replace
 from pathlib import Path
 
@@ -8,9 +9,11 @@ import numpy as np
 import pytest
 
 import tfbnn
-from tests.support.builders import make_rows
+from tests.support.builders import make_rows, synthetic_ensemble
 from tfbnn import BayesianMLP
 from tfbnn.data.training_inputs import summarise_inputs
+from tfbnn.data.transforms import fit_pipeline
+from tfbnn.exceptions import DataWarning
 from tfbnn.trust import EDGE, INSIDE, OUTSIDE, trust_levels
 
 
@@ -93,9 +96,21 @@ def test_a_constant_input_must_stay_what_it_was():
     x = np.column_stack([np.linspace(0, 1, 50), np.full(50, 0.1)])
     levels = trust_levels(summarise_inputs(x), np.array([[0.5, 0.1], [0.5, 0.1 + 1e-5]]))
     assert levels.tolist() == [INSIDE, OUTSIDE]
-    for value in (13.6, 1e7 / 3.0):
-        x[:, 1] = value
-        assert (trust_levels(summarise_inputs(x), x.astype(np.float32)) == INSIDE)[1:-1].all()
+
+
+@pytest.mark.parametrize("transform", [None, "standardize"])
+@pytest.mark.parametrize("value", [0.1, 13.6, 1234.567, 1e7 / 3.0, 1e-12 / 3.0])
+def test_float32_rounds_constant_inputs(transform, value):
+    x = np.column_stack([np.linspace(0, 1, 50), np.full(50, value)])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DataWarning)
+        pipeline = fit_pipeline((transform,) if transform else (), x, "x")
+    inputs = summarise_inputs(pipeline.forward(x))
+    ensemble = replace(synthetic_ensemble(), x_pipeline=pipeline, training_inputs=inputs)
+    rounded = x.astype(np.float32).astype(float)
+    assert (ensemble.trust(pipeline.forward(rounded)) == INSIDE)[1:-1].all()
+    rounded[:, 1] *= 1.0 + 1e-4
+    assert (ensemble.trust(pipeline.forward(rounded)) == OUTSIDE).all()
 
 
 def test_inputs_that_depend_on_each_other_must_go_on_doing_so():

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tfbnn.data.frames import refuse_other_order
 from tfbnn.data.labels import group_numbers
-from tfbnn.data.training_inputs import OUTSIDE, trust_levels
+from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.data.validation import check_choice
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.posterior.calibration.calibration import (
@@ -246,7 +246,7 @@ def calibration_of_moments(
     Raises:
         ValueError: For too few rows.
     """
-    trust = trust_levels(ensemble.training_inputs, rows.x)
+    trust = ensemble.trust(rows.x)
     misfit, factors = scaling or (None, np.ones(stddev.shape))
     plain = (rows.y - mean) / stddev
     labels = np.arange(len(plain)) if row_groups is None else row_groups

@@ -7,7 +7,6 @@ from typing import cast
 
 import numpy as np
 
-from tfbnn.data.training_inputs import trust_levels
 from tfbnn.posterior.calibration.calibration import Calibrated, Calibration, Misfit
 from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.forward import layers_at
@@ -119,7 +118,7 @@ def misfit_factors(
 def calibrated_at(ensemble: Ensemble, x: Array, centre: Array, stddev: Array) -> Calibrated:
     """Calibrate predictions [n, K] at transformed x [n, D]; see `Calibration.of`."""
     calibration = cast(Calibration, ensemble.calibration)
-    trust = trust_levels(ensemble.training_inputs, x)
+    trust = ensemble.trust(x)
     return calibration.of(centre, stddev, trust, scale_factors(ensemble, x))
 
 
