@@ -353,7 +353,7 @@ def evenly_spaced_groups(groups: Array | None, num_rows: int, most: int) -> Arra
         some = small
     count = len(some)
     while sizes[some[evenly_spaced(len(some), count)]].sum() > most and count > 1:
-        count //= 2
+        count -= -(-count // 10)
     chosen = some[evenly_spaced(len(some), count)] if count > 1 else [sizes.argmax()]
     return np.flatnonzero(np.isin(groups, chosen))
 
