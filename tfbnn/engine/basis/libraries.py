@@ -72,9 +72,13 @@ if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)
 
 
-def _set_up_tensorflow(tensorflow: Any) -> None:
-    import scipy.linalg  # noqa: F401  # before `single_threaded_blas`, which limits loaded libraries alone
+def load_scipy() -> None:
+    """Load SciPy's BLAS, so that `single_threaded_blas` limits it, too."""
+    import scipy.linalg  # noqa: F401
 
+
+def _set_up_tensorflow(tensorflow: Any) -> None:
+    load_scipy()
     # TensorFloat-32 keeps 10 bits of a product's factors, far too few for acceptance ratios.
     tensorflow.config.experimental.enable_tensor_float_32_execution(False)
     # The first call logs missing drivers; here it is silenced.

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tfbnn.engine.basis.libraries import tf
+from tfbnn.engine.basis.libraries import load_scipy
 from tfbnn.engine.kernels.registry import resolve_kernel
 from tfbnn.fit.choices import rules
 from tfbnn.fit.choices.by_clock import affords_polish
@@ -70,7 +70,7 @@ def choose_network(spec: ModelSpec, rows: TransformedRows, options: FitOptions) 
     steps = _num_steps(FitSizes(len(rows.train.x), spec.num_parameters), options)
     progress = Progress(options.verbose)
     progress.say(f"Comparing {len(candidates) + len(infinite)} networks by held-out rows.")
-    tf.load()  # with SciPy, whose BLAS is limited only if it is loaded
+    load_scipy()
     try:
         with single_threaded_blas():
             best, told = _compare(candidates, part, folds, steps, options)
