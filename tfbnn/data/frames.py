@@ -36,13 +36,12 @@ def plain_frame(value: Any, what: str) -> Any:
         )
     if _labels_of(value) == "columns" or not hasattr(value, "column_names"):
         return value
-    from tfbnn.data.array_files import from_arrow, is_index
+    from tfbnn.data.array_files import from_arrow
 
+    value = without_index(value)
     column_indices(value.column_names, value.column_names, what)
     columns: dict[str, Array] = {}
     for name, column in from_arrow(value):
-        if is_index(name):
-            continue
         if column is None:
             raise TypeError(
                 f"column {name!r} of {what} must hold numbers or text, received "

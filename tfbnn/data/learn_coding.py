@@ -1,6 +1,5 @@
 """Learning of the columns with text, categories or flags in a training table, and their values."""
 
-from collections import Counter
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -37,6 +36,7 @@ from tfbnn.data.validation import (
     refuse_units,
 )
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import repeated
 
 # Treatment of missing values in a fit.
 Missing: TypeAlias = Literal["refuse", "indicator"]
@@ -78,8 +78,7 @@ def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
     coding = Coding(tuple(columns))
     if not coding.coded:
         return None
-    twice = [name for name, count in Counter(coding.input_names).items() if count > 1]
-    if twice:
+    if twice := repeated(coding.input_names):
         raise ValueError(
             f"Inputs from {argument} must have unique names, but two columns give {twice[0]!r}. "
             "Rename one of them."

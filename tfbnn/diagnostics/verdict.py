@@ -42,9 +42,9 @@ _SLACK = {1: 0.04, 2: 0.02}
 _PIT_SLACK = 0.03
 # Allowance for chance with N rows: two binomial standard deviations, the 5 % point of Kolmogorov's law.
 _DEVIATIONS, _KOLMOGOROV = 2.0, 1.36
-# Chance moves shares of fewer rows so far that nearly all error bars would pass.
 # With 3, 5 and 10 groups of correlated rows, 11, 4 and 1 % of right error bars are called wrong.
 _FEWEST_GROUPS = 5
+# Chance moves shares of fewer rows so far that nearly all error bars would pass.
 FEWEST_ROWS = 50
 
 
@@ -152,11 +152,13 @@ class Predictions:
         return f"{self.in_short}{numbers if self.coverage else ''}"
 
     @property
+    def _num_independent(self) -> float:
+        return self.num_effective or self.num_rows
+
+    @property
     def _excess(self) -> float:
         """The largest ratio of a number to its limit."""
-        pit = self.pit_ks / (
-            _PIT_SLACK + _KOLMOGOROV / np.sqrt(self.num_effective or self.num_rows)
-        )
+        pit = self.pit_ks / (_PIT_SLACK + _KOLMOGOROV / np.sqrt(self._num_independent))
         return float(max(pit, *map(abs, self._deviations)))
 
     @property
@@ -165,8 +167,7 @@ class Predictions:
         parts = []
         for k, slack in _SLACK.items():
             level = nominal(k)
-            variance = level * (1.0 - level) / (self.num_effective or self.num_rows)
-            chance = _DEVIATIONS * np.sqrt(variance)
+            chance = _DEVIATIONS * np.sqrt(level * (1.0 - level) / self._num_independent)
             parts.append(float((self.coverage[k] - level) / (slack + chance)))
         return parts
 
@@ -207,11 +208,10 @@ class Predictions:
             known = np.isfinite(levels)
             effective = None
             num_groups = known.sum() if groups is None else len(np.unique(groups[known]))
+            if num_groups < min(_FEWEST_GROUPS, known.sum()):
+                few = f"only {num_groups} groups of rows, at least {_FEWEST_GROUPS} are needed"
+                return cls(why=few)
             if groups is not None and num_groups < known.sum():
-                if num_groups < _FEWEST_GROUPS:
-                    return cls(
-                        why=f"only {num_groups} groups of rows, at least {_FEWEST_GROUPS} are needed"
-                    )
                 inside = np.abs(levels[known] - 0.5) < nominal(1) / 2
                 effective = min(
                     _num_effective(one, groups[known]) for one in (inside, levels[known])
@@ -226,8 +226,7 @@ class Predictions:
             width = float(np.std(pulls[known]))
             rank = float(rank_correlation(stddev[known, index], error[known, index]))
             numbers = shares, width, float(distance), rank, count
-            of_all = cls(*numbers, source, is_calibrated, name, num_effective=effective)
-            found.append(of_all)
+            found.append(cls(*numbers, source, is_calibrated, name, num_effective=effective))
         return max(found, key=lambda one: one._excess)
 
     def to_json(self) -> dict[str, Any]:

@@ -188,13 +188,11 @@ def _rounding_note(job: Job, ensemble: Ensemble) -> str | None:
         return None
     rows, last = job.config.transformed.train, ensemble.with_draws(ensemble.draws[:, -1:])
     # Each output is rounded at about 2e-7 of its size; errors add like a random walk.
-    squares = np.median(
-        sum(
-            np.sum(np.square(rows.y[tile.span] / tile.fitted + 0.0 * tile.location), axis=(1, 2))
-            for tile in target_tiles(last, rows)
-        )
-    )
-    rounding = 2e-7 * float(squares * spec.likelihood_power) ** 0.5
+    squares = np.zeros(last.num_draws)
+    for tile in target_tiles(last, rows):
+        scale = np.broadcast_to(tile.fitted, tile.location.shape)
+        squares += np.square(rows.y[tile.span] / scale).sum(axis=(1, 2))
+    rounding = 2e-7 * float(np.median(squares) * spec.likelihood_power) ** 0.5
     if rounding < _ROUNDING_LIMIT:
         return None
     return (

@@ -2,7 +2,6 @@
 
 import os
 import re
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,7 @@ import numpy as np
 from tfbnn.data.table import column_indices
 from tfbnn.data.tables import read_table
 from tfbnn.hep.slha import SPECTRUM_ENDINGS, number_of, read_rows
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.words import did_you_mean, repeated
 
 # One result: dict column -> word in that column.
 Row = Mapping[str, Any]
@@ -153,8 +152,7 @@ def rows_of_file(results: Results, chosen: Sequence[Sequence[Row]]) -> RowsOf:
 
 def check_matches(results: Results, chosen: Sequence[Sequence[Row]], names: Sequence[str]) -> None:
     """Check that each result row belongs to exactly one spectrum without doubt."""
-    count = Counter(names if results.spectrum is None else map(_key, names))
-    if twice := [key for key, number in count.items() if number > 1]:
+    if twice := repeated(names if results.spectrum is None else map(_key, names)):
         raise ValueError(f"Two spectra are called {twice[0]!r}. Give each a name of its own.")
     if results.file is None or results.spectrum is not None:
         return

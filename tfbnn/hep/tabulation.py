@@ -17,6 +17,7 @@ from tfbnn.hep.inputs import Input, features_among, input_text, input_values, pl
 from tfbnn.hep.results import Results, Row, check_matches, chosen_rows, rows_of_block, rows_of_file
 from tfbnn.hep.slha import Place, number_of, place_text, read_places, read_rows
 from tfbnn.system.arrays import Array
+from tfbnn.system.words import repeated
 
 # The column that names the spectrum of a row.
 SPECTRUM = "spectrum"
@@ -56,8 +57,7 @@ class Tabulation:
             )
         names = [*self.rows, *(name for name in self._used if name not in self.inputs)]
         column_indices(names, self.columns, "[results]")
-        count = Counter([SPECTRUM, *self.features, *self.targets])
-        if twice := [name for name, number in count.items() if number > 1]:
+        if twice := repeated([SPECTRUM, *self.features, *self.targets]):
             raise ValueError(f"Two columns of the table would be {twice[0]!r}. Rename the input.")
 
     @property

@@ -79,21 +79,24 @@ class RowsDistribution(NamedTuple):
 
     def crps(self, y: Array, inverse: Callable[[Array], Array]) -> Array:
         """Compute the continuous ranked probability score of y [n, K], in the units of `inverse`."""
-
-        def score(one: Any, rows: Any) -> Array:
-            points, weights = one.points()
-            return crps(inverse(points), weights, y[rows])
-
-        return self._either(score)
+        return self._of_points(
+            inverse, lambda points, weights, rows: crps(points, weights, y[rows])
+        )
 
     def mean_difference(self, inverse: Callable[[Array], Array]) -> Array:
         """Compute E|X - X'| [n, K] of two independent targets, by the points of `crps`."""
+        return self._of_points(inverse, lambda points, weights, _: mean_difference(points, weights))
 
-        def difference(one: Any, rows: Any) -> Array:
+    def _of_points(
+        self, inverse: Callable[[Array], Array], function: Callable[..., Array]
+    ) -> Array:
+        """Apply a function of (points in the units of `inverse`, weights, rows) to either distribution."""
+
+        def of_one(one: Any, rows: Any) -> Array:
             points, weights = one.points()
-            return mean_difference(inverse(points), weights)
+            return function(inverse(points), weights, rows)
 
-        return self._either(difference)
+        return self._either(of_one)
 
     def _either(self, function: Callable[[Any, Any], Array]) -> Array:
         """Return calibrated values [..., n, K], and those of the mixture where it is kept.

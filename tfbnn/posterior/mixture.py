@@ -27,14 +27,13 @@ _OF_COUNT = 1e-6
 # tail, from which one more step reaches it; and most steps, nearly all of them bisections.
 _TOLERANCE, _CLOSE, _MOST_STEPS = 1e-10, 1e-5, 100
 
+# Uniform numbers inside (0, 1) are made from integers below this.
+LEVELS = 2**52
+
 
 def _tolerance(level: float) -> float:
     """Return the error of the probability at which the search ends: a share of the tail beyond 1e-4."""
     return max(_TOLERANCE * min(1.0, 1e4 * min(level, 1.0 - level)), 2e-16 * level)
-
-
-# Uniform numbers inside (0, 1) are made from integers below this.
-LEVELS = 2**52
 
 
 class Mixture(NamedTuple):

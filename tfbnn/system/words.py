@@ -4,6 +4,7 @@ import importlib
 import math
 import sys
 import warnings
+from collections import Counter
 from collections.abc import Iterable
 from types import ModuleType
 from typing import Any
@@ -21,6 +22,11 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     by_letters = {one.lower(): one for one in known}
     near = get_close_matches(word.lower(), by_letters, n=1)
     return f" Did you mean {by_letters[near[0]]!r}?" if near else ""
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """Return the names that occur more than once, each once."""
+    return [name for name, count in Counter(names).items() if count > 1]
 
 
 def name_of(value: object) -> str:

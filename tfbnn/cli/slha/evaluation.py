@@ -16,7 +16,6 @@ examples:
 
 import argparse
 import time
-from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from typing import Annotated, Any
@@ -44,6 +43,7 @@ from tfbnn.hep.process import Pids, Process, pid_pair
 from tfbnn.hep.xsection_blocks import Entry, check_calculations, with_blocks
 from tfbnn.system.arrays import Array
 from tfbnn.system.atomic import is_device
+from tfbnn.system.words import repeated
 
 _MOST_NAMED = 5
 # Columns, and the attributes of `CrossSections` they show.
@@ -249,8 +249,7 @@ def predicted(
 
 def _check_arguments(args: argparse.Namespace) -> None:
     """Refuse options that contradict each other."""
-    count = Counter(name for name, _ in args.error)
-    if twice := [name for name, number in count.items() if number > 1]:
+    if twice := repeated(name for name, _ in args.error):
         raise ValueError(f"--error {twice[0]} is given twice. Give each error one value.")
     if args.table is None:
         for name, value in args.error:
