@@ -42,10 +42,11 @@ def quiet():
 
 
 def fit(layers, settings, problem, **options):
-    """A fitted model and its Run; `options` go to `fit_posterior`."""
+    """A fitted model and its Run; `options` go to `fit_posterior`. Error bars are not calibrated."""
     model = tfbnn.BayesianMLP(layers, **settings)
+    options |= {"validation_data": problem.validation, "calibrate": False}
     with quiet():
-        run = model.fit_posterior(*problem.train, validation_data=problem.validation, **options)
+        run = model.fit_posterior(*problem.train, **options)
     return model, run
 
 

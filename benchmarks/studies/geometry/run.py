@@ -90,7 +90,6 @@ def measure(case, preconditioner, start, quick, seed):
         "trace": [round(float(value), 1) for value in log_prob[::every]],
         "trace_every": every,
         "rmse": test.get("rmse_log10", test["rmse"]),
-        "lpd": test["log_predictive_density_transformed"],
         "gradients": num_gradients(run, "sampling"),
         **convergence(draws),
         "seconds": run.seconds,

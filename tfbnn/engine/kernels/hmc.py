@@ -38,8 +38,8 @@ class HMC(TunedKernel, name="hmc"):
     # network accepts all or nothing, and with a target of 0.45 every third transition diverged.
     accept_targets = (0.651, 0.6)
     # Chains leave the point at which they were whitened, and errors then grow steeply: with a
-    # target of 0.651, sampling accepted 0.08 to 0.30 (benchmarks/results/geometry.md);
-    # with a target of 0.8 it accepted as much.
+    # target of 0.651, sampling accepted 0.08 to 0.30 on neutralinos. With 0.8 it accepts 0.3 to 0.9
+    # (benchmarks/results/geometry.md).
     whitened_target = 0.8
 
     def __post_init__(self) -> None:
