@@ -7,6 +7,7 @@ error bars of the new model. Needs no TensorFlow.
 """
 
 import argparse
+import os
 from typing import Annotated
 
 from tfbnn.cli.arguments import RowOptions, SavingOptions, load_model
@@ -33,6 +34,10 @@ def run(args: argparse.Namespace) -> int:
     """Calibrate, save and print the result."""
     check_output(args.output, MODEL, [args.model, args.data])
     model = load_model(args)
+    if args.data is None and not os.path.isdir(args.model):
+        raise ValueError(
+            f"{args.model} holds no training rows. Add DATA that the fit has not seen, or give a run folder."
+        )
     settings = {"by": args.by, "scale": args.scale}
     if args.data is None:
         calibration = model.calibrate(method="loo", **settings)

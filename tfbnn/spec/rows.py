@@ -20,9 +20,13 @@ from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.missing_codes import warn_of_codes
 from tfbnn.data.transforms import Pipeline, checked_forward, fit_pipeline
 from tfbnn.data.validation import as_row_noise, as_targets, check_counts, check_rows
+from tfbnn.exceptions import DataWarning
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, rows_at, slices_to_read
+from tfbnn.system.words import warn
 
+# With fewer copies the coverage of error bars changes by less than this.
+_MANY_COPIES = 0.05
 MAX_REFERENCE_ROWS = 200  # for diagnostics in function space; also the limit for model files
 
 
@@ -140,6 +144,8 @@ def rows_to_fit(
     warn_of_codes(rows.x, "x", advice, rows.feature_names)
     if rows.classes is None:
         warn_of_codes(rows.y, "y", "drop these rows.")
+    if spec.has_additive_noise and groups is None:
+        _warn_of_copies(rows)
     if earlier is not None:
         rows = replace(rows, transforms=earlier.transforms)
     if validation_data is None:
@@ -164,6 +170,24 @@ def rows_to_fit(
             "(x, y, offset) or (x, y)."
         )
     return rows, held_out
+
+
+def _warn_of_copies(rows: Rows) -> None:
+    """Warn if many rows are equal to others that came before, as where files were joined that overlap."""
+    of_x = by_rows(_digests_of, rows.x)
+    some = np.sort(of_x)[:MOST_DIGESTS][-1] >= of_x  # all rows of some inputs
+    of_y, of_both = (
+        by_rows(_digests_of, *arrays)[some] for arrays in ((rows.y,), (rows.x, rows.y))
+    )
+    num_x, num_y, num_both = (len(np.unique(each)) for each in (of_x[some], of_y, of_both))
+    share = 1.0 - num_both / len(of_both)
+    # Where inputs and targets both have few values, rows are equal by chance.
+    if share > _MANY_COPIES and 2 * max(num_x, num_y) > num_both:
+        warn(
+            f"{share:.0%} of the rows repeat another row, with the same inputs and targets. Each is fitted as "
+            "a measurement of its own, and error bars become too short if it is none: drop copies.",
+            DataWarning,
+        )
 
 
 def prepare_rows(
@@ -437,9 +461,9 @@ def share_of_twins(known: Array) -> float:
     return float(counts[counts > 1].sum() / max(len(known), 1))
 
 
-def _digests_of(x: Array, y: Array) -> Array:
+def _digests_of(*columns: Array) -> Array:
     # Adding 0.0 makes minus zero zero. Integer products wrap around.
-    values = np.ascontiguousarray(np.hstack([x, y]) + 0.0, dtype="<f8").view("<u8")
+    values = np.ascontiguousarray(np.hstack(columns) + 0.0, dtype="<f8").view("<u8")
     state = np.zeros(len(values), np.uint64)
     with np.errstate(over="ignore"):
         for column in values.T:

@@ -51,7 +51,7 @@ def test_info_tells_of_the_calibration(run, folder):
 
 
 def test_what_calibrate_refuses(run, folder):
-    check_refusal(run("calibrate named.h5 -o out.h5"), "method='loo'", "training rows")
+    check_refusal(run("calibrate named.h5 -o out.h5"), "holds no training rows", "run folder")
     check_refusal(run("calibrate named.h5 new.csv --scale misfit -o out.h5"), "run folder")
     check_refusal(run("calibrate named.h5 new.csv -o named.h5"), "Choose another name")
     check_refusal(run("calibrate named.h5 new.csv -o out.csv"), "'.csv'")

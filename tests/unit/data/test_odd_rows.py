@@ -7,6 +7,7 @@ import pytest
 
 from tests.support.entries import NUM_ROWS, X, Y, fake_fit
 from tfbnn import BayesianMLP, DataWarning
+from tfbnn.spec.rows import rows_to_fit
 
 pytestmark = pytest.mark.tensorflow
 
@@ -23,6 +24,24 @@ def test_few_rows_are_enough(sizes, num_rows, engine):
     assert any("only one row" in str(entry.message) for entry in caught) == (num_rows == 1)
     assert np.isfinite(model.predict(X[:, : sizes[0]]).mean).all()
     assert np.isfinite(np.asarray(engine.data.x)).all()
+
+
+def test_many_copies_of_rows_are_told():
+    rng, spec = np.random.default_rng(0), BayesianMLP([2, 5, 1]).spec
+    x, y = rng.normal(size=(100, 2)), rng.normal(size=100)
+    many, few = np.arange(110) % 100, np.arange(105) % 100
+
+    def check(x, y, groups=None):
+        rows_to_fit(spec, x, y, None, None, groups=groups)
+
+    with pytest.warns(DataWarning, match="9% of the rows repeat another row"):
+        check(x[many], y[many])
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        check(x[few], y[few])
+        check(x[many], rng.normal(size=110))  # settings that were measured twice
+        check(x[many], y[many], groups=many)
+        check(*(rng.integers(4, size=shape) for shape in ((100, 2), 100)))  # equal by chance
 
 
 @pytest.mark.statistics
