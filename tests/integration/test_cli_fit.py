@@ -17,10 +17,7 @@ from tests.support.small_runs import blocks_of
 from tfbnn.cli import demo, main
 
 # Of fits that share one program, of blocks that are short enough to stop between.
-SMALL = (
-    "--validation-fraction 0.2 --y-transform log10,standardize --kernel hmc --num-leapfrog-steps 4 "
-    "--no-jit-compile"
-)
+SMALL = "--validation few.csv --y-transform log10,standardize --kernel hmc --num-leapfrog-steps 4 --no-jit-compile"
 
 
 short_blocks = blocks_of(16)
@@ -30,6 +27,9 @@ short_blocks = blocks_of(16)
 def folder(tmp_path_factory):
     folder = tmp_path_factory.mktemp("cli")
     write_tables_and_models(folder)
+    header, *lines = (folder / "train.csv").read_text().splitlines()
+    for name, some in (("most", lines[:48]), ("few", lines[48:])):
+        (folder / f"{name}.csv").write_text("\n".join([header, *some]) + "\n")
     return folder
 
 
@@ -37,7 +37,7 @@ def folder(tmp_path_factory):
 def fitted(folder):
     """(exit code, standard output, standard error) of a fit that wrote fitted.h5."""
     options = f"--epochs 5 --batch-size full {SMALL}"
-    command = ["fit", "train.csv", "--target", "y", "--features", "b,a", *QUICK, *options.split()]
+    command = ["fit", "most.csv", "--target", "y", "--features", "b,a", *QUICK, *options.split()]
     command += ["-o", "fitted.h5"]
     out, err = io.StringIO(), io.StringIO()
     with contextlib.chdir(folder), contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
@@ -54,7 +54,7 @@ def test_fit(fitted, folder):
     assert "Warning" not in err and out.startswith("Verdict      not yet (")
     # Advice can be pasted: the command as it was, with one more option.
     words = " ".join(out.replace("\\\n", "").split())
-    assert "Next: tfbnn fit train.csv --target y --features b,a " in words
+    assert "Next: tfbnn fit most.csv --target y --features b,a " in words
     assert "-o fitted.h5 --num-results " in words and "run.report" not in out
     ensemble = tfbnn.load(folder / "fitted.h5").posterior
     assert ensemble.feature_names == ("b", "a")

@@ -16,11 +16,10 @@ examples:
   tfbnn fit train.csv --target xsec_fb --max-seconds 60 -o bnn.h5    # within a minute
   tfbnn fit train.csv --target xsec_fb --layers 20,20 --y-transform log10,standardize \
       --epochs 2000 --batch-size full --learning-rate 0.02 --learning-rate-schedule cosine \
-      --kernel hmc --num-leapfrog-steps 256 --validation-fraction 0.1 -o bnn.h5
+      --kernel hmc --num-leapfrog-steps 256 --validation held_out.csv -o bnn.h5
 """
 
 import argparse
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
@@ -63,8 +62,12 @@ def run(args: argparse.Namespace) -> int:
     label_names = targets if has_classes(args.likelihood) else ()
     table, features = _read(args, label_names)
     classes = np.unique(read_labels(table, label_names)).tolist() if label_names else []
-    names = [*features, *targets, *noise]
-    table, held_out = training_and_held_out(args, table, names, label_names, _groups(args, table))
+    held_out = None
+    if args.validation is not None:
+        names, apart = [*features, *targets, *noise], [*targets, *noise]
+        held_out = read_table(
+            args.validation, names, label_names, categories=table.words, needed=apart, gaps=True
+        )
     coding = coding_of(table.select(features), asked)
     num_inputs = len(features) if coding is None else coding.num_inputs
     model = make_model(args, num_inputs, len(targets), len(classes))
@@ -145,44 +148,3 @@ def _without_names_of_rows(table: Table, features: Sequence[str]) -> list[str]:
             DataWarning,
         )
     return [name for name in features if name not in names]
-
-
-def training_and_held_out(
-    args: argparse.Namespace,
-    table: Table,
-    names: Sequence[str],
-    label_names: Sequence[str],
-    groups: Array | None = None,
-) -> tuple[Table, Table | None]:
-    """Split the table into (training table, validation table or None)."""
-    if args.validation is not None:
-        apart = [*args.target, *args.noise_column, *args.offset_column]
-        return table, read_table(
-            args.validation, names, label_names, categories=table.words, needed=apart, gaps=True
-        )
-    fraction = args.validation_fraction
-    if fraction is None:
-        return table, None
-    count = round(fraction * len(table)) if 0.0 < fraction < 1.0 else 0
-    order = np.random.default_rng(getattr(args, "seed", 0)).permutation(len(table))
-    groups = np.arange(len(table)) if groups is None else groups
-    # Hold out whole groups with about that many rows: at least one group, and not all.
-    sizes = Counter(groups[order].tolist())
-    ends = np.cumsum([*sizes.values()])[: max(1, len(sizes) - 1)]
-    chosen = [*sizes][: 1 + int(np.argmin(np.abs(ends - count)))] if count else []
-    kept_back = np.isin(groups, chosen)
-    # A held-out row whose text, label or missing entry occurs in no training row would be refused, because
-    # the fit has learned nothing about it. Such rows stay in the training table.
-    words = [name for name in names if name in table.words]
-    numbers = [name for name in names if name in table.columns and name not in words]
-    labels = [table.labels([name])[:, 0] for name in label_names]
-    for entries in [*map(table.column, words), *labels, *map(np.isnan, map(table.column, numbers))]:
-        entries = entries.astype(str)
-        kept_back &= np.isin(entries, entries[~kept_back])
-    kept_back &= ~np.isin(groups, groups[~kept_back])
-    if kept_back.all() or not kept_back.any():
-        raise ValueError(
-            "--validation-fraction must leave rows for training and for validation, received "
-            f"{fraction:g} of {len(table)} rows. Use for example 0.1."
-        )
-    return table.take(~kept_back), table.take(kept_back)

@@ -75,6 +75,7 @@ class _Data:
         offset_column: Logarithm of the exposure of each row of counts; may be repeated, once per target.
         groups: Labels of rows that belong together, such as subjects; not a feature; rows of one label are
             held out and left out together, so that error bars hold for new groups.
+        validation: Table of validation rows, for early stopping and the checks of the report.
     """
 
     data: Annotated[str, argument("DATA")]
@@ -83,6 +84,7 @@ class _Data:
     noise_column: Annotated[Sequence[str], {"action": "append", "metavar": "COL"}] = []
     offset_column: Annotated[Sequence[str], {"action": "append", "metavar": "COL"}] = []
     groups: Annotated[str | None, {"metavar": "COL"}] = None
+    validation: Annotated[str | None, {"metavar": "FILE"}] = None
 
 
 class _Features:
@@ -95,18 +97,6 @@ class _Features:
 
     features: Annotated[list[str] | None, _COLUMNS] = None
     ignore: Annotated[Sequence[str], _COLUMNS] = ()
-
-
-class _HeldOut:
-    """Rows that are held out of the fit.
-
-    Attributes:
-        validation: Table of validation rows, for early stopping and the checks of the report.
-        validation_fraction: Share of the rows to hold out as validation rows.
-    """
-
-    validation: Annotated[str | None, {"metavar": "FILE"}] = None
-    validation_fraction: float | None = None
 
 
 def _kernel_words(*others: str) -> Words:
@@ -227,8 +217,7 @@ def add_options(parser: argparse.ArgumentParser) -> None:
     """Add all options, in groups."""
     data = parser.add_argument_group("data")
     add_fields(data, _Data)
-    for either in (_Features, _HeldOut):
-        add_fields(data.add_mutually_exclusive_group(), either)
+    add_fields(data.add_mutually_exclusive_group(), _Features)
     add_fields(parser.add_argument_group("network"), _Network)
     add_fit_arguments(parser.add_argument_group("sampling"), FIT_ARGUMENTS)
     add_kernel_options(parser.add_argument_group("kernel"))

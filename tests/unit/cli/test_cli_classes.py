@@ -1,7 +1,6 @@
 """The command line on class labels: fit, predict, evaluate and what else takes a classifier."""
 
 import json
-from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +10,6 @@ import tfbnn
 from tests.support.builders import make_rows
 from tests.support.commands import QUICK, check_refusal
 from tests.support.tables import write_csv
-from tfbnn.cli.fit import training_and_held_out
 from tfbnn.data.tables import read_table
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import Bernoulli, Categorical
@@ -104,16 +102,6 @@ def test_flags_are_labels_in_every_format(run, folder, synthetic_ensemble):
     check_refusal(run("evaluate flags.h5 other.csv"), "False, True", "'maybe'")
 
 
-def test_labels_of_few_rows_are_never_all_held_out(folder):
-    labels = np.array(["cat", "dog"] * 9 + ["owl"] * 2)
-    write_csv(folder / "rare.csv", ["label", "a"], np.arange(20.0)[:, None], labels=[labels])
-    table = read_table(folder / "rare.csv", labels=["label"])
-    for seed in range(20):
-        args = SimpleNamespace(validation=None, validation_fraction=0.5, seed=seed)
-        first, second = training_and_held_out(args, table, ["a"], ["label"])
-        assert set(first.texts["label"]) == set(labels) and len(second) > 0
-
-
 def test_other_commands(run):
     assert "setosa, versicolor" in run("info iris.h5")[1]
     assert json.loads(run("info answers.h5 --json")[1])["classes"] == ["no", "yes"]
@@ -142,10 +130,10 @@ def test_plot(run):
 )
 def test_fit(run, folder, engine, data, likelihood, classes):
     """Leave what the engine makes of classes to tests/integration/test_classes.py."""
-    options = "--no-pretraining --validation-fraction 0.2 -o fitted.h5"
+    options = f"--no-pretraining --validation {data} -o fitted.h5"
     command = f"fit {data} --target label --likelihood {likelihood} {options}"
     code, out, err = run(command, *QUICK)
-    assert code == 0 and "48 training rows: a, b -> label" in err and "Acceptance" in out
+    assert code == 0 and "60 training rows: a, b -> label" in err and "Acceptance" in out
     model = tfbnn.load(folder / "fitted.h5")
     assert model.classes == tuple(sorted(classes))
     assert model.spec.layer_sizes[-1] == (1 if likelihood == "bernoulli" else 3)

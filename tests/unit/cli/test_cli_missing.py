@@ -1,7 +1,5 @@
 """The command line on missing values, dates, and what looks like numbers: fit, predict and evaluate."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,8 +7,6 @@ import pytest
 import tfbnn
 from tests.support.coded import FRAME, NUM_ROWS, TARGETS, coded_ensemble
 from tests.support.commands import QUICK, check_refusal
-from tfbnn.cli.fit import training_and_held_out
-from tfbnn.data.coding import lacking
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.tables import read_table
@@ -78,16 +74,6 @@ def test_fit_takes_missing_values_as_inputs(run, folder, engine):
     model = tfbnn.load(folder / "fitted.h5")
     assert "mass=missing" in model.posterior.feature_names
     assert np.isfinite(model.predict(GAPS).mean).all()
-
-
-@pytest.mark.parametrize("column", ["mass", "colour", "ok"])
-def test_the_only_gaps_of_a_column_are_never_held_out(column):
-    rows = read_table_of(GAPS[[column]].assign(mix=FRAME["mix"]))
-    for seed in range(12):
-        options = SimpleNamespace(validation=None, validation_fraction=0.6, seed=seed)
-        train, held_out = training_and_held_out(options, rows, [column, "mix"], [])
-        gaps = [lacking(part.column(column)) for part in (train, held_out)]
-        assert gaps[0].any() and len(held_out) > 5
 
 
 def read_table_of(frame):

@@ -1,6 +1,5 @@
 """Commands read the columns of a table, with labels as they are written."""
 
-import numpy as np
 import pytest
 
 from tests.support.entries import X, Y
@@ -83,29 +82,16 @@ def test_columns_are_fitted_in_the_transforms_of_the_model_that_chains_start_fro
     assert model.posterior.provenance.target_names == ["y"]
 
 
-def test_a_column_of_groups_is_no_input_and_keeps_its_rows_together(tmp_path):
+def test_a_column_of_groups_is_no_input(tmp_path):
     lines = [f"{row},{row % 3},s{row // 4},{row}" for row in range(40)]
     path = tmp_path / "subjects.csv"
     path.write_text("\n".join(["a,b,subject,y", *lines]))
     parser = Parser()
     fit_command.add_options(parser)
-    given = [str(path), "--target", "y", "--groups", "subject", "--validation-fraction", "0.3"]
+    given = [str(path), "--target", "y", "--groups", "subject"]
     args = parser.parse_args(given)
     table, features = fit_command._read(args, ())
     assert features == ["a", "b"]
-    groups = fit_command._groups(args, table)
-    sides = fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
-    found = [set(fit_command._groups(args, side)) for side in sides]
-    assert [len(side) for side in sides] == [28, 12] and not found[0] & found[1]
-    for fraction, held_out in ((0.02, 4), (0.13, 4), (0.99, 36)):
-        args.validation_fraction = fraction
-        sides = fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
-        assert len(sides[1]) == held_out
-    args.validation_fraction = 1.5
-    with pytest.raises(ValueError, match="--validation-fraction must leave rows"):
-        fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), groups)
-    same, args.validation_fraction = np.zeros(len(table)), 0.5
-    with pytest.raises(ValueError, match="--validation-fraction must leave rows"):
-        fit_command.training_and_held_out(args, table, ["a", "b", "y"], (), same)
+    assert fit_command._groups(args, table).tolist() == [f"s{row // 4}" for row in range(40)]
     with pytest.raises(ValueError, match="only one of feature, target, noise and groups"):
         fit_command._read(parser.parse_args([*given[:4], "y"]), ())
