@@ -36,7 +36,7 @@ from tfbnn.system.version import __version__
 
 # Commands and their descriptions. Each command is in the module of its name.
 _COMMANDS = {
-    "demo": "fit, test and plot generated data, in some minutes",
+    "demo": "fit, test and plot generated data, in a minute or two",
     "fit": "fit a network to a table: sample its posterior",
     "predict": "predict with error bars for a table of points",
     "evaluate": "score a saved model on rows with known targets",

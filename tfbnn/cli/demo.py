@@ -1,7 +1,7 @@
 """Fit a small network to generated cross sections, and show what to do with it.
 
 The demo prints the report, tests the network, saves and loads it, predicts one point and draws figures. It
-takes some minutes on two cores.
+takes a minute or two on two cores.
 """
 
 import argparse

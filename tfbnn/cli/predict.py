@@ -66,10 +66,10 @@ class Options(ErrorBarOptions, ModelOptions):
         offset_column: Column with the logarithm of the exposure of each row of counts; default: the
             name used in the fit, with --include-noise; without offsets the mean is a rate.
         keep: Repeat these columns of POINTS before the others, such as an id.
-        density: Also write the predictive density at the targets in these columns, which needs
-            --include-noise; for a classifier, the probability of these labels.
+        density: Also write the predictive density at the targets in these columns; for a classifier, the
+            probability of these labels; implies --include-noise, as do the next two.
         cdf: Also write the predictive probability of values up to the targets in these columns.
-        sample: Also write this number of draws of the target; with --include-noise, of a new observation.
+        sample: Also write this number of draws of a new observation.
         named: Name columns after the target even if there is only one, such as xsec_fb_mean.
     """
 
@@ -94,6 +94,8 @@ def run(args: argparse.Namespace) -> int:
     check_output(args.output, TABLE, [args.model, args.points])
     model = load_model(args)
     noise = known_columns(args, model.spec.has_counts)
+    if (args.density or args.cdf or args.sample) and not model.spec.has_classes:
+        args.include_noise = True  # the distribution is that of a new observation
     if args.include_noise:
         noise = noise or list(model.posterior.provenance.noise_columns or ())
     elif noise and not model.spec.has_counts:
@@ -138,12 +140,7 @@ def run(args: argparse.Namespace) -> int:
                 kept += [*model.posterior.most_probable(prediction.mean).T]
             values = [values_of(prediction)]
             if args.density or args.cdf or args.sample:
-                of_rows = model.predict_distribution(
-                    x,
-                    include_noise=args.include_noise or model.spec.has_classes,
-                    **known,
-                    calibrated=settings["calibrated"],
-                )
+                of_rows = model.predict_distribution(x, **known, calibrated=settings["calibrated"])
                 values += _distribution_values(args, of_rows, table, model.classes, number)
             write(np.column_stack(values), kept)
     return DONE
@@ -162,8 +159,6 @@ def _distribution_names(args: argparse.Namespace, ensemble: Ensemble) -> list[st
         raise ValueError(
             f"{used[-1]} cannot be used with a classifier. Use --density for class probabilities."
         )
-    if args.density and not (spec.has_classes or args.include_noise):
-        raise ValueError("--density needs the noise of a new observation. Add --include-noise.")
     for option in ("--density", "--cdf"):
         if given[option] and len(given[option]) != spec.num_targets:
             raise ValueError(

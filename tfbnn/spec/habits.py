@@ -16,7 +16,7 @@ _Result = TypeVar("_Result")
 
 # Names of settings in other libraries, and their names here.
 CALLED = {
-    **dict.fromkeys(("draws", "num_samples", "n_samples"), "num_results"),
+    **dict.fromkeys(("draws", "num_draws", "num_samples", "n_samples"), "num_results"),
     **dict.fromkeys(("tune", "warmup", "num_warmup"), "num_burnin_steps"),
     **dict.fromkeys(("time_limit", "timeout"), "max_seconds"),
     **{"max_iter": "epochs", "quiet": "verbose", "random_state": "seed", "seed": "random_state"},

@@ -171,9 +171,11 @@ def test_densities_and_draws_are_those_of_the_distribution(
     x, y = make_rows(5, 2, 2)
     write_csv(folder / "known.csv", ["y", "a", "b", "z"], np.column_stack([y[:, 0], x, y[:, 1]]))
     monkeypatch.setattr("tfbnn.cli.predict._ROWS_AT_ONCE", 3)
-    options = "--include-noise --density y,z --cdf y,z --sample 2 -o out.csv"
+    options = "--density y,z --cdf y,z --sample 2 -o out.csv"
     assert run(f"predict two.h5 known.csv {options}")[:2] == (0, "")
     table, d = read_table(folder / "out.csv"), model.predict_distribution(x)
+    noisy = model.predict(x, include_noise=True).stddev  # of a new observation in all columns
+    np.testing.assert_allclose(table.values[:, [1, 3]], noisy, rtol=1e-6)
     first, second = model.posterior.target_names
     columns = [f"{name}_{what}" for what in ("density", "cdf") for name in (first, second)]
     expected = np.column_stack([d.pdf(y), d.cdf(y)])
@@ -198,7 +200,6 @@ def test_the_density_of_a_label_is_its_probability(run, folder, synthetic_ensemb
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ("points.csv --density b", ["--density", "Add --include-noise"]),
         ("points.csv --cdf a,b", ["--cdf", "one column for each of the 1 targets"]),
         ("points.csv --cdf nobody", ["nobody"]),
         ("points.csv --sample -1", ["--sample must be 1 or more"]),

@@ -206,7 +206,7 @@ def test_attributes_say_where_draws_come_from():
     assert (attributes["kernel"], attributes["seed"]) == ("HMC()", 3)
     assert json.loads(attributes["versions"]) == {"a": "1"}
     assert json.loads(attributes["model"]) == ensemble.spec.to_json()
-    assert attributes["warmup"] == "its draws are not kept" and "biased" not in attributes
+    assert attributes["warmup"] == "its draws are not kept" and "bias" not in attributes
     coarse = replace(ensemble, spec=replace(ensemble.spec, likelihood_power=0.5))
     assert "coarsened posterior" in coarse.to_arviz()["posterior"].attrs["coarsened"]
 

@@ -213,7 +213,7 @@ class Samples(Result):
             "num_steps_between_results": self.num_steps_between_results,
             "warmup": "its draws are not kept",
             "ended": self.ended,
-            "biased": self.bias,
+            "bias": self.bias,
         }
         said = {name: value for name, value in attributes.items() if value is not None}
         return arviz_object({"posterior": (posterior, said), "sample_stats": (statistics, {})}, {})
