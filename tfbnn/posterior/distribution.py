@@ -238,7 +238,7 @@ class PredictiveDistribution(ExplainsAttributes):
         def log_density(rows: RowsDistribution, t: Array, y: Array) -> Array:
             found, slope = rows.log_density(t), np.abs(self._fitted.y_pipeline.derivative(y))
             if self._ensemble.spec.has_counts:
-                found = np.where(y == np.floor(y), found, -np.inf)
+                found = np.where((y == np.floor(y)) & (y >= 0), found, -np.inf)
             return np.where(np.isneginf(found), found, found + np.log(slope))
 
         return self._at(y, log_density)

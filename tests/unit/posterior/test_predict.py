@@ -175,6 +175,10 @@ def test_quantiles_and_moments_with_noise_are_those_of_the_mixture(configuration
         # 4096 stratified points put the error of a probability below a few parts in 4096.
         expected = np.broadcast_to(np.array(PROBABILITIES)[:, None, None], reached.shape)
         np.testing.assert_allclose(reached, expected, atol=2e-3)
+    for level in (1e-5, 0.00135):  # beyond .02 they are exact
+        tail = model.predict(x, include_noise=True, quantiles=[level], noise_scale=row_noise)
+        t = ensemble.y_pipeline.forward(tail.quantiles[0].reshape(len(x), -1))
+        np.testing.assert_allclose(mixture_cdf(ensemble, *mixture, t), level, rtol=1e-3)
     locations, scales, weights = mixture
     mean, stddev = average(locations, weights)
     total = np.sqrt(stddev**2 + np.tensordot(weights, scales**2, 1))
