@@ -28,7 +28,7 @@ class RunLockedError(RunFolderError):
 
 
 class RunFolderWarning(UserWarning):
-    """Issued when the last commit of a run is damaged and the one before it is used."""
+    """Issued when a commit of a run failed, or the last one is damaged and the one before it is used."""
 
 
 class StartError(ValueError):

@@ -114,6 +114,24 @@ def test_one_who_asks_whether_a_lease_is_held_refuses_no_writer(folder, monkeypa
             writer.commit({}, {})
 
 
+def test_a_process_forked_by_a_writer_keeps_no_lock(folder):
+    """A worker of a data loader, say, which lives longer than the run."""
+    with folder.writer(0):
+        read, write = os.pipe()
+        child = os.fork()
+        if not child:
+            os.close(write)
+            os.read(read, 1)
+            os._exit(0)
+    try:
+        with folder.writer(0) as writer:
+            writer.commit({}, {})
+    finally:
+        os.close(write)
+        os.close(read)
+        os.waitpid(child, 0)
+
+
 def test_two_writers_in_one_process_are_refused_too(folder):
     with folder.writer(0), pytest.raises(tfbnn.RunLockedError, match=f"process {os.getpid()}"):
         with folder.writer(0):
@@ -168,7 +186,8 @@ def test_where_there_are_no_locks_this_is_said(folder, monkeypatch):
     def unsupported(handle, wait=False):
         raise OSError(95, "Operation not supported")
 
-    monkeypatch.setattr("tfbnn.storage.run.lease.lock", unsupported)
+    for name in ("lock", "unlock"):
+        monkeypatch.setattr(f"tfbnn.storage.run.lease.{name}", unsupported)
     with pytest.raises(tfbnn.RunFolderError, match="cannot be locked .Operation not supported"):
         folder.writer(0).__enter__()
 

@@ -44,6 +44,7 @@ from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.spec.rows import Rows, rows_of_chains
 from tfbnn.spec.settings_json import describe_settings
+from tfbnn.system.signals import signals_held
 from tfbnn.system.words import warn
 
 if TYPE_CHECKING:
@@ -76,8 +77,11 @@ def fit(
     job = _settle(spec, rows, validation, options, backend)
     startup = Seconds(startup=time.perf_counter() - job.options.began)
     starts, result, history = _sample(job, backend)
-    ladder = Ladder.measure(job.config.temperatures, result.rung_log_likelihood)
-    ensemble, diagnosis, uncalibrated = _judged(job, rows, starts, result, ladder, keep)
+    with signals_held() as hold:  # an interrupt would lose the draws of a run in memory
+        ladder = Ladder.measure(job.config.temperatures, result.rung_log_likelihood)
+        ensemble = _kept(job, starts, result, ladder, keep)
+    result = replace(result, interrupted=result.interrupted or bool(hold.seen))
+    ensemble, diagnosis, uncalibrated = _judged(job, rows, ensemble, result, keep)
     settings, sampling = job.settings, job.config.sampling
     accept_target, accept_reason = settings.accept_target(job.config.spec)
     run = Run(
@@ -109,25 +113,27 @@ def fit(
     return run, result
 
 
-def _judged(
-    job: Job,
-    rows: Rows,
-    starts: Starts,
-    result: Result,
-    ladder: Ladder | None,
-    keep: Keep,
-) -> tuple[Ensemble | None, Diagnosis | None, tuple[str, ...]]:
-    """Return (Ensemble of the draws, its Diagnosis, notes on why it is not calibrated).
-
-    Without draws both are None. After an interrupt the ensemble is neither calibrated nor diagnosed.
-    """
+def _kept(
+    job: Job, starts: Starts, result: Result, ladder: Ladder | None, keep: Keep
+) -> Ensemble | None:
+    """Keep the Ensemble of the draws and return it; without draws keep one of the starts."""
     if not result.draws.shape[1]:
         if (is_pretrained(job.config) or result.ended) and not result.failures:
             keep(unsampled_ensemble(job.config, starts.theta, result))
-        return None, None, ()
+        return None
     ensemble = make_ensemble(job.config, result, ladder)
     keep(ensemble)
-    if result.interrupted:
+    return ensemble
+
+
+def _judged(
+    job: Job, rows: Rows, ensemble: Ensemble | None, result: Result, keep: Keep
+) -> tuple[Ensemble | None, Diagnosis | None, tuple[str, ...]]:
+    """Return (the calibrated Ensemble, its Diagnosis, notes on why it is not calibrated).
+
+    Without draws, and after an interrupt, the ensemble is neither calibrated nor diagnosed.
+    """
+    if ensemble is None or result.interrupted:
         return ensemble, None, ()
     uncalibrated: tuple[str, ...] = ()
     if job.config.calibrate:

@@ -18,7 +18,7 @@ from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Columns, Event, HistoryTable, rows_of
 from tfbnn.run.keras_callbacks import KerasListener, is_keras_callback
 from tfbnn.system.terminals import Forgiving, is_terminal, same_file
-from tfbnn.system.words import warn
+from tfbnn.system.words import warn_or_print
 
 if TYPE_CHECKING:
     import rich.progress
@@ -304,7 +304,7 @@ class Notifier:
             if chains and did not in self._warned:
                 self._warned.add(did)
                 named = ", ".join(map(str, sorted(chains)))
-                warn(
+                warn_or_print(
                     f"{'Chain' if len(chains) == 1 else 'Chains'} {named} {did} the last proposals of "
                     f"the {event.phase} phase. If this continues, all its draws are the same: {remedy}.",
                     ConvergenceWarning,
@@ -318,7 +318,7 @@ class Notifier:
         except Exception as error:
             # A faulty callback must not end a run that may have taken a day.
             self.callbacks.remove(callback)
-            warn(
+            warn_or_print(
                 f"The callback {callback!r} raised {error!r}; the run goes on without it.",
                 RuntimeWarning,
             )

@@ -8,6 +8,7 @@ the settings it was begun with, or not at all.
 
 from __future__ import annotations
 
+import errno
 import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,15 +34,17 @@ from tfbnn.run.options import FitOptions
 from tfbnn.run.plan import Plan
 from tfbnn.run.result import Ending, Kept, Result, gather_result
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import warn
+from tfbnn.system.words import warn, warn_or_print
 
 if TYPE_CHECKING:
     from tfbnn.storage.run.checkpoint import Checkpoint
     from tfbnn.storage.run.folder import RunFolder
     from tfbnn.storage.run.group_files import GroupWriter
 
-# A commit is made when more bytes than this wait, to limit memory. It takes no longer than a block.
-_MOST_WAITING_BYTES = 64e6
+# A commit is made when more bytes than the first number wait, to limit memory. It takes no longer than a
+# block. While the disk is full, up to the second number may wait; then the chain ends.
+_MOST_WAITING_BYTES, _MOST_UNWRITTEN_BYTES = 64e6, 256e6
+_FULL_DISK = (errno.ENOSPC, errno.EDQUOT)
 # Key of the draws among the names of statistics.
 _DRAWS = "draws"
 Arrays = dict[str, Array]
@@ -218,6 +221,7 @@ class _FolderSink:
     def __init__(self, writer: GroupWriter, commit_interval: float, clock: Clock) -> None:
         self._writer, self._interval, self._clock = writer, commit_interval, clock
         self._last_commit = time.monotonic()
+        self._has_failed = False
         self.checkpoint = writer.checkpoint
 
     def append(self, draws: Array, statistics: Arrays) -> None:
@@ -225,9 +229,23 @@ class _FolderSink:
 
     def after_block(self, group: Advancing, phase_ended: bool) -> None:
         waited = time.monotonic() - self._last_commit
-        much = self._writer.waiting_bytes > _MOST_WAITING_BYTES
-        if phase_ended or waited >= self._interval or much:
+        most = _MOST_UNWRITTEN_BYTES if self._has_failed else _MOST_WAITING_BYTES
+        much = self._writer.waiting_bytes > most
+        if not (phase_ended or waited >= self._interval or much):
+            return
+        try:
             self.commit(group)
+        except OSError as error:
+            # The end of a phase may be a check, which reads what is committed.
+            is_too_much = self._writer.waiting_bytes > _MOST_UNWRITTEN_BYTES
+            if phase_ended or is_too_much or error.errno not in _FULL_DISK:
+                raise
+            if not self._has_failed:
+                warn_or_print(
+                    f"Draws could not be written ({error}). The run goes on and tries again; make room.",
+                    RunFolderWarning,
+                )
+            self._has_failed, self._last_commit = True, time.monotonic()
 
     def commit(self, group: Advancing) -> None:
         counters, last = group.counters, self._writer.checkpoint
@@ -237,7 +255,7 @@ class _FolderSink:
             return
         timed = replace(counters, seconds=asdict(self._clock.seconds))
         self._writer.commit(group.snapshot(), timed.to_json())
-        self._last_commit = time.monotonic()
+        self._has_failed, self._last_commit = False, time.monotonic()
 
 
 # The types of stores and of their sinks.

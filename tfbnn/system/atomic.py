@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import os
 import secrets
+import stat
 from collections.abc import Iterator
 from io import FileIO
 from typing import IO, Any, TextIO
@@ -144,7 +145,7 @@ def open_plainly(path: str, flags: int) -> int:
 
 
 def lock(handle: IO[Any] | int, wait: bool = False) -> None:
-    """Lock an open file exclusively until it is closed; the lock is advisory.
+    """Lock an open file exclusively until it is unlocked or closed; the lock is advisory.
 
     Args:
         handle: The file or its descriptor.
@@ -159,6 +160,12 @@ def lock(handle: IO[Any] | int, wait: bool = False) -> None:
     fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
 
 
+def unlock(handle: IO[Any] | int) -> None:
+    """Unlock an open file, also for processes that were forked while it was locked."""
+    if fcntl is not None:
+        fcntl.flock(handle, fcntl.LOCK_UN)
+
+
 def is_locked(handle: IO[Any] | int) -> bool:
     """Return whether an open file is locked by another process, or its state cannot be determined.
 
@@ -171,7 +178,7 @@ def is_locked(handle: IO[Any] | int) -> bool:
         fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except OSError:
         return True
-    fcntl.flock(handle, fcntl.LOCK_UN)
+    unlock(handle)
     return False
 
 
@@ -203,6 +210,12 @@ def _replacing(path: StrPath, lasting: bool = True) -> Iterator[FileIO]:
     file = _new_temporary(folder)
     try:
         with file:
+            with contextlib.suppress(OSError):  # a new file, or a file system without permissions
+                old = os.lstat(path)
+                if stat.S_ISREG(old.st_mode):  # others may not be allowed to read it
+                    os.chmod(
+                        file.name, stat.S_IMODE(old.st_mode) & 0o777 | stat.S_IRUSR | stat.S_IWUSR
+                    )
             yield file
             _reached("after write", path)
             if lasting:

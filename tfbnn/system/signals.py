@@ -17,12 +17,12 @@ def signals_interrupt() -> Iterator[None]:
 
     SIGUSR1 does the same if it has no other handler.
     """
-
-    def interrupt(number: int, frame: FrameType | None) -> None:
-        raise KeyboardInterrupt
-
-    with _handlers(interrupt, _stop_signals()):
+    with _handlers(_interrupt, _stop_signals()):
         yield
+
+
+def _interrupt(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 class SignalHold:
@@ -87,15 +87,15 @@ def ignore_signals() -> None:
 def _stop_signals() -> list[int]:
     """Return the stop signals to handle.
 
-    These are SIGTERM, and SIGUSR1 if it has no handler or that of an outer hold. Ignored signals
-    are left out.
+    These are SIGTERM, and SIGUSR1 if it has no handler or one of this module. Ignored signals are
+    left out.
     """
 
     def may_be_taken(number: int) -> bool:
         handler = signal.getsignal(number)
         is_held = isinstance(getattr(handler, "__self__", None), SignalHold)
         return handler != signal.SIG_IGN and (
-            number == signal.SIGTERM or handler == signal.SIG_DFL or is_held
+            number == signal.SIGTERM or handler in (signal.SIG_DFL, _interrupt) or is_held
         )
 
     return list(filter(may_be_taken, STOP_SIGNALS))

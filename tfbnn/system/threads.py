@@ -29,7 +29,8 @@ _at_work: set[Future[Any]] = set()
 def in_background(function: Callable[..., Result], *arguments: Any) -> Future[Result]:
     """Start function(*arguments) in a daemon thread, in the context of the caller.
 
-    Neither `exit_at_once` nor an interrupt that ends a script waits for the call.
+    Neither `exit_at_once` nor an interrupt that ends a script waits for the call. If no thread can
+    start, the function is called in this thread, before this returns.
     """
     future: Future[Result] = Future()
     future.set_running_or_notify_cancel()
@@ -46,7 +47,13 @@ def in_background(function: Callable[..., Result], *arguments: Any) -> Future[Re
             _at_work.discard(future)
 
     _at_work.add(future)
-    threading.Thread(target=work, name=f"background-{function!r:.40}", daemon=True).start()
+    thread = threading.Thread(target=work, name=f"background-{function!r:.40}", daemon=True)
+    try:
+        thread.start()
+    except RuntimeError:  # a limit on processes or memory
+        work()
+        if isinstance(error := future.exception(), KeyboardInterrupt):
+            raise error from None
     return future
 
 
@@ -141,6 +148,8 @@ def _end_of_interpreter() -> None:
 
 # This module is imported early, and functions registered first are called last at exit.
 atexit.register(_end_of_interpreter)
+if hasattr(os, "register_at_fork"):  # a forked process has none of the threads
+    os.register_at_fork(after_in_child=_at_work.clear)
 
 
 def _wait_for(futures: Collection[Future[Any]]) -> None:

@@ -5,7 +5,9 @@ import math
 import sys
 import warnings
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from types import ModuleType
 from typing import Any
 
@@ -66,6 +68,20 @@ def plain(value: Any) -> Any:
 
 # Packages whose lines do not help users: searches call estimators, and decorators call functions.
 _PASSED_OVER = {"tfbnn", "sklearn", "joblib", "contextlib", "concurrent", "threading"}
+_left_out: ContextVar[tuple[type[Warning], ...]] = ContextVar("left_out", default=())
+
+
+@contextmanager
+def without_warnings(category: type[Warning]) -> Iterator[None]:
+    """Suppress warnings of this package in the calls inside, and in threads that they start.
+
+    Filters of Python belong to the process, so that threads restore those of each other.
+    """
+    token = _left_out.set((*_left_out.get(), category))
+    try:
+        yield
+    finally:
+        _left_out.reset(token)
 
 
 def warn(message: str, category: type[Warning] = UserWarning) -> None:
@@ -75,6 +91,8 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
     `skip_file_prefixes` of Python 3.12. If there is no other frame, as in a thread, the warning is
     issued at the caller of this function.
     """
+    if issubclass(category, _left_out.get()):
+        return
     frame, level = sys._getframe(1), 2
     while frame.f_globals.get("__name__", "").partition(".")[0] in _PASSED_OVER:
         if frame.f_back is None:
@@ -82,6 +100,14 @@ def warn(message: str, category: type[Warning] = UserWarning) -> None:
             break
         frame, level = frame.f_back, level + 1
     warnings.warn(message, category, stacklevel=level)
+
+
+def warn_or_print(message: str, category: type[Warning]) -> None:
+    """Issue a warning; print it if warnings are errors, which would end a run with draws in memory."""
+    try:
+        warn(message, category)
+    except Warning:
+        print(f"{category.__name__}: {message}", file=sys.stderr)
 
 
 def required(name: str, need: str, extra: str, otherwise: str = "") -> ModuleType:

@@ -97,6 +97,9 @@ def test_a_long_run_keeps_a_folder_until_it_is_saved(run, folder, whole, monkeyp
     assert err.splitlines()[-1] == "Go on with: tfbnn resume long.h5.run -o long.h5"
     code, _, err = run(f"{FIT} -o long.h5")
     assert code == 2 and "tfbnn resume long.h5.run -o long.h5" in err
+    # A run that time ended keeps its folder, to be continued for some time more.
+    code, _, err = run("resume long.h5.run -o long.h5 --verbose 0 --max-seconds 1e-3")
+    assert code == 0 and "Go on with: tfbnn resume long.h5.run -o long.h5" in err
     assert run("resume long.h5.run -o long.h5 --verbose 0")[0] == 0
     assert run(f"{FIT} -o unstopped.h5")[0] == 0
     for name in ("long", "unstopped"):

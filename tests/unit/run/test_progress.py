@@ -221,7 +221,7 @@ class TestNotifier:
             (0.0, "accepted none", "use a smaller step_size"),
         ],
     )
-    def test_a_chain_that_stands_still_is_named_once(self, acceptance, said, advice):
+    def test_a_chain_that_stands_still_is_named_once(self, acceptance, said, advice, capsys):
         rates, refused = 116 * np.array([acceptance, 0.8]), {"num_refused": np.array([50, 0])}
         group = Counters.nothing([0, 1]).after_block("warmup", 116, rates, rates, **refused)
         event, notify = SamplingEvent.of("warmup", [group], PLAN, 10.0), Notifier(0)
@@ -229,5 +229,9 @@ class TestNotifier:
             notify(event)
             notify(event)
         (warning,) = caught
+        with warnings.catch_warnings():  # such a run goes on all the same, and its draws are kept
+            warnings.simplefilter("error")
+            Notifier(0)(event)
+        assert f"ConvergenceWarning: Chain 0 {said}" in capsys.readouterr().err
         assert str(warning.message).startswith(f"Chain 0 {said}")
         assert advice in str(warning.message)

@@ -200,8 +200,18 @@ def test_a_child_that_cannot_start_is_not_a_fault_of_the_file(saved, child):
 
 
 def test_no_process_at_all_is_not_a_fault_of_the_file(saved, monkeypatch):
-    monkeypatch.setattr(foreign.sys, "executable", "/nowhere/python")
-    with pytest.raises(ChildProcessError, match="did not start .*/nowhere/python.*untrusted=False"):
+    with monkeypatch.context() as patch:
+        patch.setattr(foreign.sys, "executable", "/nowhere/python")
+        with pytest.raises(
+            ChildProcessError, match="did not start .*/nowhere/python.*untrusted=False"
+        ):
+            tfbnn.load(saved, untrusted=True)
+
+    def full():
+        raise FileNotFoundError("No usable temporary directory")
+
+    monkeypatch.setattr(foreign.tempfile, "TemporaryFile", full)
+    with pytest.raises(ChildProcessError, match="did not start .No usable temporary directory"):
         tfbnn.load(saved, untrusted=True)
 
 

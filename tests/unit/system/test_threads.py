@@ -1,5 +1,6 @@
 """Work shared among threads."""
 
+import os
 import sys
 import threading
 import time
@@ -149,3 +150,27 @@ def test_without_threadpoolctl_the_work_is_shared_all_the_same(monkeypatch):
     monkeypatch.setattr(threads, "_controller", threads._controller.__wrapped__)
     both = threading.Barrier(2, timeout=20)
     assert sorted(on_all_cores(lambda _: both.wait(), [0, 1])) == [0, 1]
+
+
+def test_where_no_thread_can_start_the_caller_works(monkeypatch):
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    assert on_all_cores(lambda item: 2 * item, [1, 2, 3]) == [2, 4, 6]
+    assert threads.in_background(threading.current_thread).result() is threading.current_thread()
+    with pytest.raises(ZeroDivisionError):
+        threads.awaited(lambda: 1 / 0)
+    assert not threads.is_anything_left()  # otherwise the process would wait for it at its end
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+def test_a_forked_process_does_not_wait_for_threads_that_it_lacks():
+    over = threading.Event()
+    future = threads.in_background(over.wait, 60)
+    child = os.fork()
+    if not child:
+        os._exit(threads.is_anything_left())
+    _, code = os.waitpid(child, 0)
+    over.set()
+    assert future.result() and code == 0

@@ -8,7 +8,7 @@ from sklearn.model_selection import cross_val_score
 
 from tfbnn.sklearn import BayesianMLPRegressor
 from tfbnn.sklearn.estimator import UnconvergedWarning
-from tfbnn.system.words import warn
+from tfbnn.system.words import warn, without_warnings
 
 
 def test_it_points_at_the_first_line_outside_the_package():
@@ -45,3 +45,22 @@ class Spoilt:
 
     class diagnosis:
         headline = "not yet"
+
+
+def test_warnings_left_out_in_one_thread_are_issued_in_another():
+    inside, over = threading.Event(), threading.Event()
+
+    def leave_out():
+        with without_warnings(UserWarning):
+            warn("left out")
+            inside.set()
+            over.wait(60)
+
+    thread = threading.Thread(target=leave_out)
+    thread.start()
+    inside.wait(60)
+    with pytest.warns(UserWarning) as caught:
+        warn("here")
+    over.set()
+    thread.join()
+    assert [str(warning.message) for warning in caught] == ["here"]

@@ -27,6 +27,7 @@ from tfbnn.run.stopping import StoppingRule
 from tfbnn.run.stores import Sink, Store, open_store
 from tfbnn.spec.density_spec import DensitySpec, Sampled
 from tfbnn.system.arrays import Array
+from tfbnn.system.signals import signals_held
 from tfbnn.system.threads import awaited, single_threaded_blas
 from tfbnn.system.words import warn
 
@@ -107,7 +108,8 @@ def run(
                 raise
             result = replace(_so_far(config, tensors, starts, store), interrupted=True)
         finally:
-            notify.close()
+            with signals_held():
+                notify.close()
     return starts, in_time(result, notify.deadline.passed)
 
 
@@ -167,11 +169,13 @@ def run_chains(
         if rule is not None:
             rule = replace(rule, superchains=starts.superchains)
         ending = executor.run(store, rule, notify)
-    if not ending.failures:  # otherwise a resumed run must continue the failed chains
-        store.ended = ending.ended
-    # Read only chain groups that did not fail, or all if every one failed.
-    kept = store.read(executor.healthy or range(len(plan.groups)))
-    return gather_result(kept, start_log_prob, executor.seconds, ending, starts.superchains)
+    with signals_held() as hold:  # an interrupt would lose the draws of a run in memory
+        if not ending.failures:  # otherwise a resumed run must continue the failed chains
+            store.ended = ending.ended
+        # Read only chain groups that did not fail, or all if every one failed.
+        kept = store.read(executor.healthy or range(len(plan.groups)))
+        result = gather_result(kept, start_log_prob, executor.seconds, ending, starts.superchains)
+    return replace(result, interrupted=result.interrupted or bool(hold.seen))
 
 
 def _so_far(config: RunConfig, data: Data, starts: Starts, store: Store) -> Result:

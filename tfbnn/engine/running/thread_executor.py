@@ -3,7 +3,7 @@
 import math
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 
 from tfbnn.engine.basis.libraries import tf
 from tfbnn.engine.running.executor import Executor, Notify
@@ -13,6 +13,7 @@ from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.run.counters import Clock, Seconds
 from tfbnn.run.deadline import Deadline
 from tfbnn.run.events import Event
+from tfbnn.system.signals import signals_held
 from tfbnn.system.threads import awaited, in_background, num_cores, wait_a_little
 
 
@@ -128,16 +129,19 @@ class Threads(Executor):
         for future, number in self.running.items():
             if future.done():
                 self._has_failed(future, number)
-        pool = ThreadPoolExecutor(1)
-        commits = {
-            pool.submit(_leave_and_commit, group): number
-            for number, group in self._groups.items()
-            if number not in self.failures
-        }
-        interrupted |= _finish(pool)
-        for commit, number in commits.items():
-            self._has_failed(commit, number)
-        return interrupted
+        with signals_held() as hold:
+            in_background(self._leave_and_commit).result()
+        return interrupted or bool(hold.seen)
+
+    def _leave_and_commit(self) -> None:
+        for number, group in self._groups.items():
+            group.leave()
+            error = self.failures.get(number)
+            if error is None or isinstance(error, OSError):  # of a commit, which can be repeated
+                try:
+                    group.sink.commit(group)
+                except Exception as failed:
+                    self.failures[number] = error or failed
 
     def _count(self) -> None:
         self.counters = {number: group.counters for number, group in self._groups.items()}
@@ -154,19 +158,3 @@ class Threads(Executor):
         if error is not None:
             self.failures[number] = error
         return error is not None
-
-
-def _leave_and_commit(group: ChainGroup) -> None:
-    group.leave()
-    group.sink.commit(group)
-
-
-def _finish(pool: ThreadPoolExecutor) -> bool:
-    """Wait for all submitted tasks, despite interrupts; return whether the user interrupted."""
-    interrupted = False
-    while True:
-        try:
-            pool.shutdown(wait=True)
-            return interrupted
-        except KeyboardInterrupt:
-            interrupted = True

@@ -59,7 +59,7 @@ class BlockControl(NamedTuple):
         num_transitions: Largest number of transitions, at most the number of the block's keys.
         max_gradients: No transition begins after this many sequential gradients, as counted by
             `BlockOutput.num_sequential`, except for the first one.
-        first: Index of the first transition within the phase.
+        first: Index of the first transition within its draw, of `stride` transitions.
         stride: Transitions per kept draw.
         adapt_step: Whether the step size and other quantities that a kernel tunes itself adapt.
         collect_moments: Whether the moments of the coordinates are collected.
@@ -154,7 +154,7 @@ def make_block(
             kept = _kept(settings, state, statistics, step_size)
             num_gradients = tf.reshape(statistics.n_steps, [-1, len(settings.temperatures)])
             # Every transition writes to its slot; the last one of each slot is kept.
-            slot = (control.first + index) // control.stride - control.first // control.stride
+            slot = (control.first + index) // control.stride
             output = BlockOutput(
                 num_transitions=index + 1,
                 num_sequential=output.num_sequential + tf.reduce_max(statistics.n_steps),

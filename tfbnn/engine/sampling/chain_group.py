@@ -194,7 +194,7 @@ class ChainGroup:
         control = BlockControl(
             num_transitions=tf.constant(count),
             max_gradients=tf.constant(max_gradients),
-            first=tf.constant(done),
+            first=tf.constant(done % plan.stride),
             stride=tf.constant(plan.stride),
             adapt_step=tf.constant(stage.adapt_step),
             collect_moments=tf.constant(stage.renew),

@@ -5,6 +5,7 @@ a child process parses the file. It has limits on memory and time and cannot ope
 answers in plain bytes, which the parent checks again. If the child dies, the file is refused.
 """
 
+import contextlib
 import math
 import os
 import subprocess
@@ -45,8 +46,9 @@ def read_foreign(file: IO[bytes], max_bytes: int) -> dict[str, Array]:
     """
     file_size = os.fstat(file.fileno()).st_size
     args = [sys.executable, "-P", "-S", "-m", "tfbnn.storage.model.untrusted_child", str(max_bytes)]
-    with tempfile.TemporaryFile() as complaints:
+    with contextlib.ExitStack() as stack:
         try:
+            complaints = stack.enter_context(tempfile.TemporaryFile())
             process = subprocess.Popen(
                 args, stdin=file, stdout=subprocess.PIPE, stderr=complaints, env=_environment()
             )

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 
 from tfbnn.exceptions import RunFolderError, RunLockedError
-from tfbnn.system.atomic import StrPath, is_locked, lock, open_plainly
+from tfbnn.system.atomic import StrPath, is_locked, lock, open_plainly, unlock
 
 _MAX_BYTES = 4096
 # Longer than `is_held` locks the file.
@@ -62,10 +62,11 @@ class Lease:
     """Lease on an open file, created by `held_lease`."""
 
     def __init__(self, path: str, handle: int):
-        self._path, self._handle, self._is_released = path, handle, False
+        self._path, self._handle, self._pid = path, handle, os.getpid()
+        self._is_released = False
         who = {
             "host": socket.gethostname(),
-            "pid": os.getpid(),
+            "pid": self._pid,
             "since": datetime.now(UTC).isoformat(timespec="seconds"),
             "token": secrets.token_hex(16),
         }
@@ -109,6 +110,10 @@ class Lease:
         """
         if self._is_released:
             raise RunLockedError(f"The lease {self._path!r} has been released: open it again.")
+        if os.getpid() != self._pid:
+            raise RunLockedError(
+                f"The lease {self._path!r} is that of process {self._pid}, which was forked."
+            )
         if not os.path.lexists(self._path):
             raise RunFolderError(
                 f"{_missing(self._path)!r} was moved or removed while the run was writing in it. If it "
@@ -121,7 +126,10 @@ class Lease:
             )
 
     def release(self) -> None:
-        """Release the lease."""
+        """Release the lease, also where a process that was forked meanwhile has the file open."""
+        if os.getpid() == self._pid:
+            with contextlib.suppress(OSError):  # closing it unlocks it, too, if there are no forks
+                unlock(self._handle)
         os.close(self._handle)
         self._is_released = True
 
