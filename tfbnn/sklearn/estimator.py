@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, fields
 from inspect import signature
@@ -18,7 +17,7 @@ from sklearn.utils.validation import _num_samples, check_is_fitted, validate_dat
 
 from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import as_inputs
-from tfbnn.data.frames import column_names_of, plain_frame, refuse_other_order, without_index
+from tfbnn.data.frames import column_names_of, refuse_foreign_table, refuse_other_order
 from tfbnn.data.learn_coding import REFUSE, Missing, learn_coding
 from tfbnn.data.table import Table
 from tfbnn.data.validation import (
@@ -35,7 +34,7 @@ from tfbnn.spec.habits import ExplainsAttributes, explains_keywords
 from tfbnn.spec.likelihoods import Likelihood
 from tfbnn.spec.network_spec import check_likelihood
 from tfbnn.system.arrays import Array
-from tfbnn.system.words import warn
+from tfbnn.system.words import warn, without_warnings
 
 if TYPE_CHECKING:
     from tfbnn.run.report import Run
@@ -118,13 +117,14 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         for what, value in {"y": y, **beside}.items():
             refuse_other_order(X, value, what, "X")
         refuse_units(y, "y")
+        refuse_foreign_table(y, "y")
         _refuse_dates(X)
-        X = without_index(X)
+        refuse_foreign_table(X, "X")
         with positions_named(X):
             coding = learn_coding(X, "X", self.missing)
             numbers = X
             if coding is not None:
-                numbers = as_inputs(plain_frame(X, "X"), "X", coding.num_inputs, coding).values
+                numbers = as_inputs(X, "X", coding.num_inputs, coding).values
         # Inputs and targets are standardised by their spread, which one row does not have.
         checks |= {"ensure_all_finite": "allow-nan", "ensure_min_samples": 2}
         inputs, targets = validate_data(self, numbers, y, dtype=np.float64, **checks)
@@ -198,8 +198,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         of_model = {name: of_fit.pop(name) for name in names}
         hidden = np.atleast_1d(np.asarray(self.hidden_layer_sizes)).tolist()
         model = BayesianMLP([num_inputs, *hidden, num_outputs], **of_model)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", ConvergenceWarning)  # reported below, in one line
+        with without_warnings(ConvergenceWarning):  # reported below, in one line
             run = model.fit_posterior(X, y, **of_fit)
         self.model_, self.run_ = model, run
         self._tell_verdict(run)
@@ -229,7 +228,7 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         """Check the inputs [N, D] against the feature names and their number in the fit."""
         check_is_fitted(self)
         _refuse_dates(X)
-        X = without_index(X)
+        refuse_foreign_table(X, "X")
         if self.model_.posterior.coding is not None:
             validate_data(self, X, skip_check_array=True, reset=False)
             return self.model_.code_inputs(X)
@@ -280,7 +279,7 @@ def named(given: Any, checked: Array) -> Any:
     names = column_names_of(given).get("target_names")
     if not names:
         return checked
-    entries = np.asarray(plain_frame(given, "y"))
+    entries = np.asarray(given)
     is_text = entries.dtype.kind not in "iuf" and any(isinstance(one, str) for one in entries.flat)
     if checked.dtype.kind not in "iuf" or not is_text:
         return given

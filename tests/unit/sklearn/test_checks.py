@@ -13,6 +13,7 @@ _LEARNS = "the fits of this test learn nothing"
 NEEDS_FITS = {"check_regressors_train": _LEARNS, "check_classifiers_train": _LEARNS}
 
 
+@pytest.mark.filterwarnings("ignore:.*of the rows repeat another row")
 @pytest.mark.usefixtures("fits")
 @parametrize_with_checks(
     [BayesianMLPRegressor(), BayesianMLPClassifier()], expected_failed_checks=lambda _: NEEDS_FITS
