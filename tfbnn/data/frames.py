@@ -2,7 +2,6 @@
 
 A frame is anything with `columns` that NumPy can convert to an array and that returns some of its
 columns as `frame[[label, ...]]`: frames of pandas and polars, and the tables of this package.
-`plain_frame` converts tables of pyarrow to such tables.
 """
 
 from collections import Counter
@@ -19,43 +18,20 @@ from tfbnn.system.words import warn
 _MOST_SHOWN = 10
 
 
-def plain_frame(value: Any, what: str) -> Any:
-    """Convert a pyarrow table to a `Table`; return other values unchanged.
+def refuse_foreign_table(value: Any, what: str) -> None:
+    """Refuse tables of pyarrow and lazy frames of polars, whose columns are not those of a frame.
 
     Args:
         value: What the user passed.
         what: What messages call it.
 
     Raises:
-        TypeError: For a column that holds neither numbers nor text, and for a LazyFrame of polars,
-            which has no rows of its own.
+        TypeError: For a table of pyarrow, and for a LazyFrame of polars, which has no rows of its own.
     """
-    if type(value).__name__ == "LazyFrame":
-        raise TypeError(
-            f"{what} must be a data frame, received a LazyFrame. Pass {what}.collect()."
-        )
-    if _labels_of(value) == "columns" or not hasattr(value, "column_names"):
-        return value
-    from tfbnn.data.array_files import from_arrow
-
-    value = without_index(value)
-    column_indices(value.column_names, value.column_names, what)
-    columns: dict[str, Array] = {}
-    for name, column in from_arrow(value):
-        if column is None:
-            raise TypeError(
-                f"column {name!r} of {what} must hold numbers or text, received "
-                f"{value.schema.field(name).type}. Convert it, or leave the column out."
-            )
-        columns[name] = column
-    is_category = {field.name for field in value.schema if hasattr(field.type, "index_type")}
-    return Table.of_columns(columns, is_category)
-
-
-def _labels_of(value: Any) -> str:
-    """Return the attribute with the names of columns; `columns` of pyarrow are the data."""
-    is_of_arrow = type(value).__module__.partition(".")[0] == "pyarrow"
-    return "column_names" if is_of_arrow else "columns"
+    kind, package = type(value).__name__, type(value).__module__.partition(".")[0]
+    if kind == "LazyFrame" or (package == "pyarrow" and hasattr(value, "column_names")):
+        call = "collect" if kind == "LazyFrame" else "to_pandas"
+        raise TypeError(f"{what} must be a data frame, received a {kind}. Pass {what}.{call}().")
 
 
 def rows_of(values: Any, rows: slice) -> Any:
@@ -91,23 +67,9 @@ def column_names(value: Any) -> tuple[str, ...] | None:
 
 
 def _columns_of(value: Any) -> list[Any] | None:
-    """Return the labels of the columns, without those of the index that pandas writes, or None."""
-    columns = getattr(value, _labels_of(value), None)
-    if columns is None or callable(columns):
-        return None
-    if _labels_of(value) == "columns":
-        return list(columns)
-    from tfbnn.data.array_files import is_index
-
-    return [name for name in columns if not is_index(name)]
-
-
-def without_index(value: Any) -> Any:
-    """Return a pyarrow table without the index that pandas writes; other values are returned unchanged."""
-    if _labels_of(value) == "columns":
-        return value
-    names = _columns_of(value)
-    return value if names is None or names == value.column_names else value.select(names)
+    """Return the labels of the columns of a frame, or None for anything else."""
+    columns = getattr(value, "columns", None)
+    return None if columns is None or callable(columns) else list(columns)
 
 
 def distinct_names(value: Any, what: str) -> tuple[str, ...] | None:
@@ -143,7 +105,7 @@ def select_columns(
     Raises:
         ValueError: For a column that is missing, or occurs twice.
     """
-    value = plain_frame(value, what)
+    refuse_foreign_table(value, what)
     names = column_names(value)
     if names is None or expected is None or names == expected:
         return value
@@ -172,7 +134,7 @@ def numbered_names(count: int) -> tuple[str, ...]:
 
 def in_order_of(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
     """Return the columns of a frame in the order of these names if it has just these, else the value."""
-    value = plain_frame(value, what)
+    refuse_foreign_table(value, what)
     names = column_names(value)
     return value if names is None else select_columns(value, _in_order(names, expected), what)
 
@@ -190,7 +152,8 @@ def targets_in_order(
         name: Prefix of what messages call them.
         known: What they call the noise.
     """
-    y, noise_scale = plain_frame(y, f"{name}y"), plain_frame(noise_scale, f"{name}{known}")
+    refuse_foreign_table(y, f"{name}y")
+    refuse_foreign_table(noise_scale, f"{name}{known}")
     names = column_names(y)
     if names is None:
         return y, in_order_of(noise_scale, expected, f"{name}{known}")

@@ -22,7 +22,7 @@ from tfbnn.data.frames import (
     frame_columns,
     listed,
     numbered_names,
-    plain_frame,
+    refuse_foreign_table,
 )
 from tfbnn.data.numbers import decimal, is_missing, is_number, is_other_notation, told
 from tfbnn.data.table import Table
@@ -63,7 +63,7 @@ def learn_coding(x: Any, argument: str, missing: str = REFUSE) -> Coding | None:
             text whose values are too many or look like numbers or dates.
     """
     refuse_units(x, argument)
-    x = plain_frame(x, argument)
+    refuse_foreign_table(x, argument)
     if missing != REFUSE:
         x = _with_names(x, argument)
     names = distinct_names(x, argument)

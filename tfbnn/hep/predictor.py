@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from tfbnn.data.frames import column_names, plain_frame, refuse_other_order, select_columns
+from tfbnn.data.frames import column_names, refuse_foreign_table, refuse_other_order, select_columns
 from tfbnn.data.table import Table
 from tfbnn.data.validation import as_float_array, as_matrix, check_flag, check_number
 from tfbnn.exceptions import DataWarning
@@ -44,7 +44,7 @@ def parameter_columns(points: Any, places: Mapping[str, Place]) -> dict[str, Arr
         TypeError, ValueError: For points of another type, missing columns, and numbers that are not
             finite.
     """
-    points = plain_frame(points, "points")
+    refuse_foreign_table(points, "points")
     known = tuple(points) if isinstance(points, Mapping) else column_names(points)
     if known is None:
         raise TypeError(

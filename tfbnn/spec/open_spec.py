@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from tfbnn.data.frames import plain_frame
+from tfbnn.data.frames import refuse_foreign_table
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.validation import as_rectangle, check_integer
 from tfbnn.exceptions import NotFittedError
@@ -136,7 +136,8 @@ class OpenSpec:
             num_inputs = shape[1] if len(shape) > 1 else 1
         else:
             num_inputs = coding.num_inputs
-        targets = np.asarray(plain_frame(y, "y"))
+        refuse_foreign_table(y, "y")
+        targets = np.asarray(y)
         num_targets = targets.shape[1] if targets.ndim == 2 else 1
         likelihoods, given = self._likelihoods, self.settings["likelihood"]
         is_open = is_auto(given)

@@ -25,6 +25,8 @@ from tfbnn.spec.network_spec import NetworkSpec
 from tfbnn.system.arrays import ROWS_AT_ONCE, Array, by_rows, rows_at, slices_to_read
 from tfbnn.system.words import warn
 
+# With fewer rows, numbers may ascend by one by chance.
+_FEWEST_COUNTED = 20
 # With fewer copies the coverage of error bars changes by less than this.
 _MANY_COPIES = 0.05
 MAX_REFERENCE_ROWS = 200  # for diagnostics in function space; also the limit for model files
@@ -142,6 +144,7 @@ def rows_to_fit(
     rows = replace(rows, groups=group_numbers(groups, len(rows.x)))
     advice = "make NaN of them and fit with missing='indicator' (--missing indicator), or drop these rows."
     warn_of_codes(rows.x, "x", advice, rows.feature_names)
+    _warn_of_row_numbers(rows)
     if rows.classes is None:
         warn_of_codes(rows.y, "y", "drop these rows.")
     if spec.has_additive_noise and groups is None:
@@ -170,6 +173,22 @@ def rows_to_fit(
             "(x, y, offset) or (x, y)."
         )
     return rows, held_out
+
+
+def _warn_of_row_numbers(rows: Rows) -> None:
+    """Warn if one of several inputs numbers the rows, as a saved index does."""
+    if rows.x.shape[1] < 2 or len(rows.x) < _FEWEST_COUNTED:
+        return
+    head, numbers = rows.x[:_FEWEST_COUNTED], np.arange(len(rows.x))
+    rises = (head == head[0] + numbers[: len(head), None]).all(axis=0)
+    for column in np.flatnonzero(rises & np.isin(head[0], (0, 1))).tolist():
+        if np.array_equal(rows.x[:, column], head[0, column] + numbers):
+            name = column if rows.feature_names is None else repr(rows.feature_names[column])
+            warn(
+                f"Column {name} of x numbers the rows, so new rows lie outside its range. Leave it out "
+                "(--ignore), unless it is a measurement.",
+                DataWarning,
+            )
 
 
 def _warn_of_copies(rows: Rows) -> None:

@@ -26,6 +26,20 @@ def test_few_rows_are_enough(sizes, num_rows, engine):
     assert np.isfinite(np.asarray(engine.data.x)).all()
 
 
+def test_an_input_that_counts_the_rows_is_told():
+    rng, spec = np.random.default_rng(0), BayesianMLP([2, 5, 1]).spec
+    x, y = rng.normal(size=(50, 2)), rng.normal(size=50)
+    for first in (0, 1):
+        counted = np.column_stack([x[:, 0], first + np.arange(50)])
+        with pytest.warns(DataWarning, match="Column 1 of x numbers the rows"):
+            rows_to_fit(spec, counted, y, None, None)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        rows_to_fit(spec, counted[::-1], y, None, None)
+        rows_to_fit(spec, counted[:10], y[:10], None, None)
+        rows_to_fit(BayesianMLP([1, 5, 1]).spec, counted[:, 1:], y, None, None)
+
+
 def test_many_copies_of_rows_are_told():
     rng, spec = np.random.default_rng(0), BayesianMLP([2, 5, 1]).spec
     x, y = rng.normal(size=(100, 2)), rng.normal(size=100)

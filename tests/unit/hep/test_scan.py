@@ -49,8 +49,7 @@ def test_one_process_needs_its_own_inputs_only(predictor):
 def test_frames_and_dicts_are_alike(predictor):
     table = Table(("other", *NAMES), np.column_stack([np.zeros(30), *POINTS.values()]))
     frame, expected = pd.DataFrame(table.values, columns=table.columns), predictor.predict(POINTS)
-    arrow = pytest.importorskip("pyarrow").Table.from_pandas(frame)
-    for found in (predictor.predict(table), predictor.predict(arrow)):
+    for found in (predictor.predict(table), predictor.predict(frame)):
         for name in ("central", "err_up", "trust"):
             np.testing.assert_array_equal(getattr(found, name), getattr(expected, name))
     point = predictor.predict({name: values[0] for name, values in POINTS.items()})
