@@ -68,7 +68,7 @@ def find_misfits(fit: FitCheck) -> list[Problem]:
     severity = Severity.NOTHING if rows is None or rows.explains else Severity.MEANS
     causes = [
         *[*_unscaled("targets", _targets(rows), fit, severity)][:1],
-        *_unscaled("inputs", [fit.inputs], fit, severity),
+        *_unscaled("inputs", filter(None, [fit.inputs]), fit, severity),
         *[*_wrong_noise(rows)][:1],
     ]
     if not verdict_of(causes):  # other causes look like a narrow prior

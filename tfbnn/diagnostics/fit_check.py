@@ -171,14 +171,14 @@ class FitCheck:
     Attributes:
         rows: RowsCheck, or None if the training rows are not available.
         prior: PriorCheck.
-        inputs: InputCheck.
+        inputs: InputCheck, or None if the network scales them itself.
         is_calibrated: Whether error bars are calibrated, so that those of the draws do not matter.
         predictions: Predictions, by rows that calibrated nothing.
     """
 
     rows: RowsCheck | None
     prior: PriorCheck
-    inputs: InputCheck
+    inputs: InputCheck | None
     is_calibrated: bool = False
     predictions: Predictions = field(default_factory=Predictions)
 

@@ -52,7 +52,8 @@ class BayesianModel(SampledNetwork):
             prior scales, so that one prior suits every width. "auto" (default): "ntk" with the prior
             "auto", "standard" with a given prior.
         x_transform: None, a name or a list of names out of "log10" and "standardize". "auto" (default):
-            "standardize" for rows of numbers, None for images, sequences and inputs of embeddings.
+            "standardize" for rows of numbers; None for images, sequences, inputs of embeddings, and models
+            with a `Normalization` layer.
         y_transform: As in `BayesianMLP`.
         dtype: "float32" (default) or "float64" for the sampling; the model may be built in either.
         input_shape: Shape of one row of inputs, for a subclassed model that does not define it.

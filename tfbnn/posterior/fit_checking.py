@@ -36,6 +36,7 @@ from tfbnn.posterior.ensemble import Ensemble
 from tfbnn.posterior.metrics import evaluate_classes, row_scores
 from tfbnn.posterior.prediction import function_of_chains, functions_together, target_tiles
 from tfbnn.posterior.stacking import weighting_note
+from tfbnn.spec.keras_spec import KerasSpec
 from tfbnn.spec.network_spec import draw_parameters
 from tfbnn.spec.priors import WeightPrior
 from tfbnn.spec.rows import NetworkRows, Rows, evenly_spaced_groups
@@ -289,9 +290,15 @@ def _worst(targets: list[TargetCheck]) -> tuple[TargetCheck, ...]:
     return tuple(dict.fromkeys((*by_r2[:half], *by_coverage[:half])))
 
 
-def check_inputs(ensemble: Ensemble) -> InputCheck:
-    """Find the training input that is furthest from mean 0 and standard deviation 1."""
-    inputs = ensemble.training_inputs
+def check_inputs(ensemble: Ensemble) -> InputCheck | None:
+    """Find the training input that is furthest from mean 0 and standard deviation 1, if that matters."""
+    inputs, spec = ensemble.training_inputs, ensemble.spec
+    if (
+        isinstance(spec, KerasSpec)
+        and not spec.x_transform
+        and '"Normalization"' in spec.architecture
+    ):
+        return None  # the network scales them itself
     covariance = inputs.covariance
     full = covariance.shape[0] == covariance.shape[1]
     variances = np.diagonal(covariance) if full else covariance[:, 0]

@@ -159,7 +159,9 @@ def spec_of_keras_model(
     check_likelihood(likelihood)
     described = describe(model, _given_shape(input_shape))
     if is_auto(x_transform):
-        x_transform = "standardize" if _takes_plain_numbers(described) else None
+        x_transform = None
+        if _takes_plain_numbers(described) and not any(map(_is_adapted, all_layers(model))):
+            x_transform = "standardize"
     settings |= {"likelihood": likelihood, "x_transform": x_transform, "dtype": dtype}
     stack = plain_stack(model)
     if stack is not None:
@@ -185,6 +187,13 @@ def _takes_plain_numbers(described: Described) -> bool:
     """Check whether inputs are a row of numbers, and not an image, a sequence or word indices."""
     looked_up = any("Embedding" in one.layers for one in described.variables)
     return len(described.input_shape) == 1 and not looked_up
+
+
+def _is_adapted(layer: Any) -> bool:
+    """Check whether a layer normalises by the statistics of some rows."""
+    return isinstance(layer, keras.layers.Normalization) and bool(
+        np.any(np.asarray(layer.mean) != 0)
+    )
 
 
 def _priors_of_stack(prior: Any, described: Described, likelihood: Likelihood) -> Any:

@@ -418,7 +418,8 @@ def test_an_adapted_normalization_is_taken_with_its_statistics():
     adapted = layers.Normalization()
     adapted.adapt(x)
     model = stacked(adapted, layers.Dense(1))
-    spec = tfbnn.BayesianModel(model, prior=Normal(1.0), x_transform=None).spec
+    spec = tfbnn.BayesianModel(model, prior=Normal(1.0)).spec
+    assert spec.x_transform == ()  # inputs are not scaled twice
     theta = np.concatenate([one.numpy().ravel() for one in model.trainable_variables])
     found = network_outputs(spec, tf.constant(theta[None]), tf.constant(x.T, "float32"))
     assert len(theta) == spec.layout.num_weights
