@@ -273,8 +273,8 @@ def _check_folder(folder: str, pids: Collection[Pids], existing: str) -> None:
     if taken:
         raise FileExistsError(
             f"{folder!r} holds processes already: {', '.join(map(str, taken))}. Choose another "
-            "folder, or pass existing='add' (keep them), 'update' (replace those of the same "
-            "particles) or 'replace' (remove all)."
+            "folder, or existing (--existing): 'add' keeps them, 'update' replaces those of the same "
+            "particles, 'replace' removes all."
         )
 
 

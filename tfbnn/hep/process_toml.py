@@ -24,6 +24,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tfbnn.exceptions import DataWarning
 from tfbnn.fit.loading import load
 from tfbnn.hep.expressions import Expression
 from tfbnn.hep.inputs import check_inputs
@@ -31,7 +32,7 @@ from tfbnn.hep.process import Calculation, Process, check_together, pid_pair
 from tfbnn.hep.results import Results, read_results
 from tfbnn.hep.tabulation import Tabulation
 from tfbnn.system.atomic import StrPath
-from tfbnn.system.words import did_you_mean
+from tfbnn.system.words import did_you_mean, warn
 
 _NEEDED = ("pids", "model", "unit", "energy", "inputs")
 _KEYS = [*filter("calculation".__ne__, Process.__dataclass_fields__), "xsection", "rows"]
@@ -167,7 +168,15 @@ def _process(entry: Mapping[str, Any], folder: str, untrusted: bool) -> Process:
     if isinstance(errors := settings.pop("errors", {}), dict):
         errors = {name: _error(error, loaded) for name, error in errors.items()}
     model = loaded(entry["model"])
-    return Process(model=model, calculation=calculation, errors=errors, **settings)
+    process = Process(model=model, calculation=calculation, errors=errors, **settings)
+    names, target = model.posterior.provenance.target_names or [], process.target
+    if isinstance(target, Expression) and target.text not in names and {*names} & {*target.names}:
+        warn(
+            f"The model was fitted to a column {names[0]!r}, and target is {target.text!r}. Leave target out if "
+            "this column is the cross section itself.",
+            DataWarning,
+        )
+    return process
 
 
 def _error(error: Any, loaded: Any) -> Any:

@@ -1,10 +1,12 @@
 """Descriptions of processes: what they say, and what is refused."""
 
 import shutil
+import warnings
 
 import pytest
 
 from tests.support.cross_sections import NEUTRALINOS
+from tfbnn.exceptions import DataWarning
 from tfbnn.hep import Calculation
 from tfbnn.hep.process_toml import read_description
 
@@ -48,6 +50,15 @@ def test_errors_of_a_process_join_those_of_all(folder):
     text = f"errors = {{scale = 0.1, pdf = 0.03}}\n{DEFAULTS}{PROCESS}errors.scale = 0.2\n"
     (process,) = read(folder, text)
     assert process.errors == {"scale": (0.2, 0.2), "pdf": (0.03, 0.03)}
+
+
+def test_a_target_of_the_fitted_column_is_told(folder):
+    with pytest.warns(DataWarning, match=r"fitted to a column 'y', and target is 'log10\(y\)'"):
+        read(folder, DEFAULTS + PROCESS + 'target = "log10(y)"\n')
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        read(folder, DEFAULTS + PROCESS + 'target = "y"\n')
+        read(folder, DEFAULTS + PROCESS + 'target = "log10(xsec)"\n')
 
 
 @pytest.mark.parametrize(

@@ -44,7 +44,7 @@ from tfbnn.cli.arguments import argument
 from tfbnn.cli.console import DONE, say
 from tfbnn.cli.outputs import FOLDER, STREAM, TABLE, check_output
 from tfbnn.cli.slha.points import find_spectra, read_spectra
-from tfbnn.data.tables import table_writer
+from tfbnn.data.tables import ENDINGS, ending_of, table_writer
 from tfbnn.diagnostics.wording import counted
 from tfbnn.exceptions import DataWarning
 from tfbnn.hep.process_toml import read_tabulations
@@ -76,6 +76,10 @@ def run(args: argparse.Namespace) -> int:
     inputs = [*args.spectra, args.description, results.file]
     paths = [args.output]
     if len(tabulations) > 1:
+        if ending_of(args.output) in ENDINGS[1:]:
+            raise ValueError(
+                f"-o must name a folder for {len(tabulations)} processes, received {args.output}."
+            )
         check_output(args.output, FOLDER)
         os.makedirs(args.output, exist_ok=True)
         paths = [os.path.join(args.output, _name_of(one)) for one in tabulations]

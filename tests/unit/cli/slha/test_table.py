@@ -117,6 +117,7 @@ def test_errors_with_a_sign_are_told(run, folder):
 
 def test_several_processes_go_into_a_folder(run, folder):
     (folder / "d.toml").write_text(BLOCK + FIRST + OF_FIRST + ERROR + SECOND)
+    check_refusal(run("slha table spectra d.toml -o t.csv"), "a folder for 2 processes")
     assert run("slha table spectra d.toml -o tables")[0] == 0
     check_first(folder / "tables/1000022_1000022.csv")
     table = read_table(folder / "tables/1000022_1000023.csv", ["m", "target"])
