@@ -113,13 +113,10 @@ def test_a_kernel_inside_another_has_its_options():
     parser = argparse.ArgumentParser()
     add_options(parser)
     options = "--inner nuts --max-tree-depth 3 --step-size 0.1 --collapse-readout"
-    options += " --no-keep-readout-factor"
     given = f"t.csv --target y --layers 3 --kernel repriorised {options}".split()
     assert kernel_argument(parser.parse_args(given)) == {
         "kernel": kernels.Repriorised(
-            kernels.NUTS(max_tree_depth=3, step_size=0.1),
-            collapse_readout=True,
-            keep_readout_factor=False,
+            kernels.NUTS(max_tree_depth=3, step_size=0.1), collapse_readout=True
         )
     }
     given = "t.csv --target y --layers 3 --kernel power_posterior --num-temperatures 4 --power 2".split()

@@ -30,7 +30,7 @@ from tfbnn.system.arrays import Array
 if TYPE_CHECKING:
     from tfbnn.storage.run.folder import RunFolder
 
-_REMOVED = ("num_workers", "restart", "keep_rungs")
+_REMOVED = ("num_workers", "restart", "keep_rungs", "keep_readout_factor")
 # Name of the array of given starts.
 INITIAL_STATE = "initial state"
 

@@ -52,13 +52,10 @@ class Repriorised(ComposedKernel, name="repriorised"):
         collapse_readout: Sample the other layers only, and draw the last one exactly; default
             False. The readout is integrated out. This needs a Gaussian likelihood,
             regulariser=None, and a Normal or HierarchicalNormal prior on the readout. A noise scale
-            known per row together with a learned one is not allowed.
-        keep_readout_factor: With `collapse_readout`, store with each draw a square root of the
-            covariance of the last layer, so that predictions use its variance in closed form and
-            not the drawn weights. It takes p (p + 1) / 2 numbers per draw if the layer has p
-            inputs, the bias included, times the number of outputs if their noise scales differ.
-            None (default): if the layer has at most 64 inputs, the bias included. That is 8 kB in
-            float32.
+            known per row together with a learned one is not allowed. If the last layer has at most
+            64 inputs, the bias included, a square root of its covariance is stored with each draw
+            (up to 8 kB in float32), and predictions use its variance in closed form. Otherwise they
+            use drawn weights.
 
     Raises:
         TypeError, ValueError: For an inner kernel that is unknown or needs theta, a regulariser that
@@ -73,7 +70,6 @@ class Repriorised(ComposedKernel, name="repriorised"):
     _: KW_ONLY
     regulariser: float | None = None
     collapse_readout: bool = False
-    keep_readout_factor: bool | None = None
 
     rung_obstacle = "its map belongs to the posterior, and rungs have other densities"
     theta_obstacle = "it is reparametrised already"
@@ -92,22 +88,13 @@ class Repriorised(ComposedKernel, name="repriorised"):
                 "collapse_readout=True needs regulariser=None, the likelihood's own noise "
                 f"variance, received regulariser={self.regulariser}."
             )
-        if self.keep_readout_factor is not None:
-            check_flag("keep_readout_factor", self.keep_readout_factor)
-            if not self.collapse_readout:
-                raise ValueError(
-                    "keep_readout_factor belongs to collapse_readout=True, received "
-                    f"{self.keep_readout_factor} without it. Leave it None."
-                )
 
     def potential(self, spec: Sampled) -> Potential:
         """Return the density in the coordinates that the inner kernel samples."""
-        model, keep = _model(spec), self.keep_readout_factor
+        model = _model(spec)
         if not self.collapse_readout:
             return RepriorisedPotential(model, self.regulariser)
-        if keep is None:
-            keep = num_features(model) <= _MOST_KEPT_FEATURES
-        return Collapsed(model, keep)
+        return Collapsed(model, num_features(model) <= _MOST_KEPT_FEATURES)
 
     def gains_from_xla(self, spec: Sampled, num_rows: int) -> bool:
         """Check whether XLA helps: the matrices to factorise are small, or there is a GPU."""

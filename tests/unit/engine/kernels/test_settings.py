@@ -59,7 +59,6 @@ VALUES = [
     (lambda k: k.Repriorised(regulariser=0.0), "regulariser"),
     (lambda k: k.Repriorised(regulariser=-1.0), "regulariser"),
     (lambda k: k.Repriorised(regulariser=1.0, collapse_readout=True), "regulariser=None"),
-    (lambda k: k.Repriorised(keep_readout_factor=True), "collapse_readout"),
     (lambda k: k.PowerPosterior(num_temperatures=1), "num_temperatures"),
     (lambda k: k.PowerPosterior(power=0), "power"),
     (lambda k: k.PowerPosterior(crowded_at=1.0), "crowded_at"),
