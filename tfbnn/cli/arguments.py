@@ -5,6 +5,7 @@ the defaults are those of the Python interface.
 """
 
 import argparse
+import csv
 import inspect
 import os
 import re
@@ -56,8 +57,9 @@ class Words:
 
 
 def comma_list(text: str) -> list[str]:
-    """Return the entries of "a,b,c"; an empty list for "none" or ""."""
-    entries = [entry.strip() for entry in text.split(",") if entry.strip()]
+    """Return the entries of "a,b,c", which may be quoted as in CSV; an empty list for "none" or ""."""
+    (cells,) = csv.reader([" ".join(text.split("\n"))], skipinitialspace=True)
+    entries = [entry.strip() for entry in cells if entry.strip()]
     return [] if entries == ["none"] else entries
 
 

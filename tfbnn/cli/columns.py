@@ -98,6 +98,10 @@ class ModelInputs:
         model has no names, all columns are used in order, and their number must be that of the inputs.
         """
         names, source = self._ensemble.known.column_names, self._source
+        if both := {*self._apart}.intersection(names or ()):
+            raise ValueError(
+                f"{min(both)} is an input of the model, so it cannot be a target or noise as well."
+            )
         count = len(self._ensemble.columns)
         self.features = [name for name in available if name not in self._apart]
         shown = ", ".join(self.features)

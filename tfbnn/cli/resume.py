@@ -1,7 +1,8 @@
 """Continue a run that was stopped or killed, or add draws to one that is finished.
 
 The run folder holds everything needed. The draws are those of an uninterrupted run, bit by bit. A folder
-MODEL.h5.run, which 'tfbnn fit' makes without --output, is removed once -o MODEL.h5 is saved.
+MODEL.h5.run, which 'tfbnn fit' makes without --output, is removed once -o MODEL.h5 is saved, unless
+--max-seconds ended the run.
 
 example:
   tfbnn fit train.csv --target y --layers 20,20 --output run/     # killed after an hour

@@ -67,7 +67,11 @@ def run_to_the_end(
         if run.num_results:
             _save(model, folder, args)
             if is_own_folder(folder, args.model_file):
-                _remove(folder)
+                # A run that is resumed for some time at a time goes on from its folder.
+                if getattr(args, "command", "") == "resume" and "max_seconds" in (run.ended or ""):
+                    _say_how_to_go_on(folder, args)
+                else:
+                    _remove(folder)
         else:  # the time limit was reached, and the report says how to continue
             _save_stopped(model, folder, args)
         if folder is not None and RunFolder.around(folder) is None:

@@ -310,7 +310,7 @@ class Coding:
             raise ValueError(
                 f"{argument} must have {num_inputs} inputs, as the network has, received "
                 f"{len(self.columns)} columns that make {self.num_inputs}: {counts}, one each of the "
-                f"others. Begin layer_sizes with {self.num_inputs}, or leave columns out."
+                f"others. Make a network with {self.num_inputs} inputs, or leave columns out."
             )
         if "log10" in transforms:
             raise ValueError(

@@ -120,7 +120,7 @@ class CsvRows:
         except (csv.Error, UnicodeDecodeError, EOFError, zlib.error, gzip.BadGzipFile) as error:
             raise ValueError(
                 f"{self.source}, line {self._number + 1}: not a table in UTF-8 text ({error}). "
-                "Other formats are known by the ending of the file's name: .npz, .h5, .parquet."
+                "Save it as UTF-8; other formats are known by the ending: .npz, .h5, .parquet."
             ) from error
 
     def numbers(self, lines: Lines, names: Names, may_lack: Collection[str] = ()) -> Array:

@@ -36,7 +36,7 @@ _NO_NUMBERS: dict[str, tuple[type, ...]] = {
     "time spans": (datetime.timedelta, np.timedelta64),
 }
 _ADVICE = {
-    "strings": "Convert numbers to float; text in x needs a data frame, labels in y likelihood=Categorical().",
+    "strings": "Convert numbers to float; text in x needs a data frame, labels in y a classifier: likelihood=Categorical().",
     "booleans": "Convert them with astype(float); booleans in x may stay in a data frame.",
     "dates": "Convert them to numbers: .dt.dayofyear and .dt.year, or days since some date.",
     "time spans": "Convert them to numbers, such as .dt.total_seconds().",
@@ -93,7 +93,7 @@ def as_targets(value: Any, name: str, *, num_targets: int) -> Array:
         as_float_array(value, name),
         name,
         num_targets=num_targets,
-        advice="The number of columns follows from the last entry of layer_sizes.",
+        advice="The number of columns is that of the outputs of the network.",
     )
     _refuse_non_finite(array, name)
     return array

@@ -266,9 +266,10 @@ def _on_disagreement(diagnosis: Diagnosis) -> str:
 def _divergences(diagnosis: Diagnosis, sampled: Sampled) -> Iterator[Problem]:
     count, total = diagnosis.num_divergent, diagnosis.num_transitions
     if count > _DIVERGENT_LIMIT * total:
+        kernel = "HMC" if sampled.max_tree_depth is None else "NUTS"
         remedy = Remedy(
-            "the same kernel with a higher target_accept_prob, such as 0.95, or a less concentrated "
-            "prior",
+            f"a higher target_accept_prob, such as kernel={kernel}(target_accept_prob=0.95), or a less "
+            "concentrated prior",
             times=TIMES_TO_WARM_UP,
         )
         if not sampled.adapts:

@@ -153,6 +153,7 @@ _ON_COMMAND_LINE = {
     r"likelihood=Poisson\(\)": "--likelihood poisson",
     r"prior=HierarchicalNormal\(.*\)": "--prior hierarchical",
     r"kernel=NUTS\((.*)\)": r"--kernel nuts \1",
+    r"kernel=HMC\((.*)\)": r"--kernel hmc \1",
     r"fit_posterior\((?:pretraining=\S+\()?(\w+)=\.\.\)+": r"tfbnn fit with \1_",
     r"kernel=tfbnn\.kernels\.HMC\((\w+)=\.\.\)": r"tfbnn fit --kernel hmc \1_",
     r"prior=tfbnn\.priors\.Normal\(scale=\.\.\)": "tfbnn fit --prior-scale",
@@ -235,7 +236,10 @@ def step_lines(label: str, words: str, width: int) -> str:
     if not words.startswith("tfbnn "):
         return wrapped(label, words, width)
     quoted = re.sub(r"'[^']*'", lambda found: found[0].replace(" ", "\0"), words)
-    return wrapped(label, quoted, width - 2).replace("\n", " \\\n").replace("\0", " ")
+    command, *others = quoted.split("; ")
+    lines = [wrapped(label, command, width - 2).replace("\n", " \\\n")]
+    lines += [wrapped(" " * len(label), f"or {other}", width) for other in others]
+    return "\n".join(lines).replace("\0", " ")
 
 
 def verdict_of(problems: Iterable[Problem]) -> Severity:

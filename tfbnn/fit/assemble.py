@@ -68,6 +68,7 @@ def make_ensemble(
             log_evidence=None if ladder is None else ladder.log_evidence.to_dict(),
             until=until and str(until),
             ended=result.ended,
+            sampling_seconds=sum(result.seconds.phases.values()),
             **cut,
             **shared,
         ),

@@ -246,7 +246,7 @@ def time_to_take(config: FitConfig, settings: Planned) -> str:
         return f"About {_about(seconds)} after compiling: {draws}.{path}"
     enough = f"as soon as {str(replace(until, max_seconds=None)).replace(',', ', ')} is reached"
     if until.max_seconds is not None:
-        return f"At most {_about(until.max_seconds)}, less {enough}.{path}"
+        return f"At most {until.max_seconds:.6g} seconds, less {enough}.{path}"
     return f"About {_about(seconds)} at most after compiling: up to {draws}, fewer {enough}.{path}"
 
 

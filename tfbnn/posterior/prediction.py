@@ -262,12 +262,17 @@ def _summary(ensemble: Ensemble, tile: _Tile, wanted: Summary) -> Prediction:
     levels = wanted.quantiles
     if levels is None:
         return Prediction(mean, stddev)
-    if mixture.scale is not None:
-        if ensemble.spec.has_counts or not all(_TAIL <= level <= 1.0 - _TAIL for level in levels):
-            return Prediction(mean, stddev, inverse(mixture.quantiles(levels)))
+    if mixture.scale is None:
+        return Prediction(mean, stddev, weighted_quantiles(values, weights, levels))
+    quantiles = np.empty((len(levels), *mean.shape))
+    exact = np.array([ensemble.spec.has_counts or min(q, 1.0 - q) < _TAIL for q in levels], bool)
+    some, tails = (list(np.compress(chosen, levels)) for chosen in (~exact, exact))
+    if some:
         points, weights = mixture.points()
-        values = inverse(points)
-    return Prediction(mean, stddev, weighted_quantiles(values, weights, levels))
+        quantiles[~exact] = weighted_quantiles(inverse(points), weights, some)
+    if tails:
+        quantiles[exact] = inverse(mixture.quantiles(tails))
+    return Prediction(mean, stddev, quantiles)
 
 
 def _calibrated_summary(ensemble: Ensemble, tile: _Tile, wanted: Summary, x: Array) -> Prediction:

@@ -180,6 +180,7 @@ class Provenance:
         until: Stopping rule as text, such as "ess=400,rhat=1.01"; None for a fixed number of draws.
         ended: Reason why the run ended, such as "ESS 412 and R-hat 1.006 after 800 draws per
             chain".
+        sampling_seconds: Seconds of warm-up and sampling.
         num_divergent: Number of divergent transitions in the sampling phase, over all chains.
         superchains: A number for each chain; chains with the same number started from one network
             or population.
@@ -212,6 +213,7 @@ class Provenance:
     num_results_requested: Count | None = None
     until: str | None = None
     ended: str | None = None
+    sampling_seconds: Size | None = field(default=None, compare=False)
     num_divergent: Count | None = None
     superchains: Counts | None = None
     log_evidence: dict[str, Any] | None = None

@@ -251,6 +251,8 @@ class Run(ExplainsAttributes):
             lines = self.calibration.lines() if details else [self.calibration.in_short]
             yield from labelled("Calibrated", lines)
         divergent, diagnosis = int(self.num_divergent.sum()), self.diagnosis
+        if diagnosis is not None:
+            divergent = diagnosis.num_divergent  # those of the draws that all chains have
         if diagnosis is None or details:
             yield "Divergences", f"{divergent} in the sampling phase"
             return

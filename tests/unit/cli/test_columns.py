@@ -93,5 +93,7 @@ def test_a_column_of_groups_is_no_input(tmp_path):
     table, features = fit_command._read(args, ())
     assert features == ["a", "b"]
     assert fit_command._groups(args, table).tolist() == [f"s{row // 4}" for row in range(40)]
+    odd = parser.parse_args([*given, "--ignore", 'a, "xsec (fb, LO)"'])
+    assert odd.ignore == ["a", "xsec (fb, LO)"]
     with pytest.raises(ValueError, match="only one of feature, target, noise and groups"):
         fit_command._read(parser.parse_args([*given[:4], "y"]), ())

@@ -116,7 +116,7 @@ def test_rows_of_a_fit_are_coded_once_and_for_all():
 
 
 def test_networks_that_do_not_go_with_the_columns():
-    words = "columns that make 7: 'colour' 3, 'ok' 1, 'kind' 1, one each.*Begin layer_sizes with 7"
+    words = "columns that make 7: 'colour' 3, 'ok' 1, 'kind' 1, one each.*a network with 7 inputs"
     with pytest.raises(ValueError, match=words):
         prepare_rows(spec_of(5), FRAME, TARGETS, None)
     with pytest.raises(ValueError, match="'log10' takes positive.*'colour', 'ok', 'kind'"):

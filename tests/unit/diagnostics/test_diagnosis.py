@@ -11,7 +11,7 @@ from tfbnn.diagnostics import statistics as diagnostics
 from tfbnn.diagnostics.advice import Sampled, find_problems
 from tfbnn.diagnostics.convergence import diagnose
 from tfbnn.diagnostics.fit_check import FitCheck, InputCheck, PriorCheck
-from tfbnn.diagnostics.problem import PYTHON, Interface
+from tfbnn.diagnostics.problem import PYTHON, Interface, step_lines
 from tfbnn.diagnostics.wording import percent
 
 C, S, P, N_REF, K = 4, 400, 7, 5, 2
@@ -116,7 +116,7 @@ def test_divergences_are_counted(run):
     message = only_warning(run.diagnose())
     assert message.startswith("24 of 1600 transitions (1.5 %) diverged")
     # It may have aimed at 0.9 already.
-    assert "a higher target_accept_prob, such as 0.95" in message
+    assert "a higher target_accept_prob, such as kernel=HMC(target_accept_prob=0.95)" in message
 
 
 def test_low_ebfmi_names_the_chains(run):
@@ -328,6 +328,16 @@ def test_advice_is_in_the_words_of_the_interface(run):
     assert "fit_posterior with num_results=7000" in sentence and "tfbnn resume" not in sentence
     in_folder = diagnosis.lines(Interface(folder="my run"), 400)
     assert "tfbnn.resume('my run', num_results=7000)" in in_folder[-1]
+    # Text beside a command is no part of what a shell would run.
+    both = step_lines(
+        "Next: ", "tfbnn fit 'my; rows.csv' --target y -o m.h5; a prior of other words", 40
+    )
+    assert (
+        both
+        == """Next: tfbnn fit 'my; rows.csv' \\
+      --target y -o m.h5
+      or a prior of other words"""
+    )
     narrow = diagnosis.lines(shell, 60, details=True)
     assert all(len(line) <= 60 for text in narrow for line in text.splitlines())
     assert "secondary" in " ".join(narrow)

@@ -40,7 +40,7 @@ def test_verdict_then_problems_then_the_course(diagnosis):
     assert course[0].startswith("Kernel       HMC(")
     course, details = "\n".join(course), make_run(diagnosis).report(details=True, width=1000)
     tuned = "58 % to 94 % of the proposals were accepted; steps were tuned for 65 % (default"
-    assert tuned in course and "Divergences  1 (2.5 %) in the sampling phase" in course
+    assert tuned in course and "Divergences  9 (22 %) in the sampling phase" in course
     assert lines[-1] == "Details      run.report(details=True)"
     assert "4.0 s: startup 1.0" in course and "R-hat median" in course and "R2 " in course
     assert "BIASED by a little" in course

@@ -14,6 +14,7 @@ from tfbnn.data.labels import group_numbers
 from tfbnn.data.training_inputs import OUTSIDE
 from tfbnn.data.validation import check_choice
 from tfbnn.diagnostics.verdict import Predictions
+from tfbnn.exceptions import DataWarning
 from tfbnn.posterior.calibration.calibration import (
     BY,
     LEVELS,
@@ -252,6 +253,12 @@ def calibration_of_moments(
     labels = np.arange(len(plain)) if row_groups is None else row_groups
     # Nothing is calibrated outside the training inputs, so rows from there are not used.
     used = trust > OUTSIDE
+    if method == "split" and np.mean(used) < FEWEST_JUDGED:
+        warn(
+            f"{np.sum(~used)} of {len(used)} rows lie outside the training inputs and are not used for the "
+            "calibration. Pass rows like those of the fit.",
+            DataWarning,
+        )
     known = _Scored(plain / factors, stddev * factors, trust, labels).taken(used)
     names, labels = np.unique(known.labels, return_inverse=True)
     known, count = known._replace(labels=labels), len(names)
