@@ -120,7 +120,7 @@ class TestOptions:
         assert kinds == {"--step-size": float, "--num-leapfrog-steps": int}
         assert found["--metric"].type.known == ("softabs", "gauss_newton")
         assert set(found["--inner"].type.known) == set(kernels.available())
-        assert "--no-adjusted" in found and "--no-keep-readout-factor" in found
+        assert "--no-adjusted" in found and "--collapse-readout" in found
         assert "--no-collapse-readout" not in found and "--no-adapt-step-size" not in found
 
     def test_help_says_which_kernels_what_and_the_default(self):

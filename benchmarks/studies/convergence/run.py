@@ -2,7 +2,7 @@
 
     TFBNN_DATA=folder python -m benchmarks convergence [--only ROW ...] [--minutes 5]
 
-Every row has so many minutes of wall clock, from raw rows to the last draw, and row `long` has 30. Rows
+Every row has so many minutes of wall clock, from raw rows to the last draw, and row `long` has 20. Rows
 are kept as they finish, so that the script goes on where it was killed; table and figure are
 benchmarks/results/convergence.*.
 """
@@ -89,7 +89,7 @@ ROWS = {
         kernel=HMC(num_leapfrog_steps=256, preconditioner="diagonal"),
         epochs=5000,
         newton_iterations=0,
-        minutes=30.0,
+        minutes=20.0,
         model={
             "prior": [{"kernel": Normal(scale), "bias": Normal(1.0)} for scale in (5.0, 5.0, 1.0)]
         },
