@@ -53,7 +53,8 @@ def keys_of_the_first_chain(original):
 
 def late_draws(original):
     def control(**values):
-        return original(**values | {"first": values["first"] + 1})
+        late = 1 if values["stride"] > 1 else 0
+        return original(**values | {"first": values["first"] + late})
 
     return control
 
