@@ -145,6 +145,16 @@ def test_goes_on_from_the_end_of_any_block():
         assert_goes_on(snapshots, index, whole, fresh)
 
 
+def test_a_thinned_chain_may_make_more_transitions_than_an_int32_counts():
+    (group,) = make_groups("hmc", 1, jit_compile=False)
+    group.plan = group.plan.cut_to(2**32)
+    while group.is_in("warmup"):
+        group.advance()
+    group.counters = replace(group.counters, transition=group.counters.transition + 2**32)
+    group.advance()
+    assert len(group.sink.draws) == BLOCK // 2 and np.isfinite(group.sink.draws).all()
+
+
 # Of the former all transitions take as many gradients, of the latter as many as they need.
 THINNED = {"hmc": SMALL["hmc"], "nuts": NUTS(max_tree_depth=3)}
 
