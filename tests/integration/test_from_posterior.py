@@ -1,5 +1,7 @@
 """`priors.FromPosterior`: fits one after the other, from arguments to files."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
@@ -11,6 +13,7 @@ from tfbnn import likelihoods, priors
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.engine.sampling import program
 from tfbnn.fit import handing_on
+from tfbnn.fit.assemble import _training_inputs
 
 SHORT = {
     "num_chains": 2,
@@ -83,6 +86,18 @@ def test_it_knows_where_the_rows_of_both_batches_are_and_them_again(second):
     for batch in batches:
         with pytest.raises(ValueError, match="received 30 of which 30 are rows"):
             model.calibrate(*batch)
+
+
+def test_rows_of_an_earlier_fit_count_alike_whatever_its_power():
+    x, new = np.random.default_rng(0).normal(size=(2, 30, 2))
+    expected = summarise_inputs(np.concatenate([x, new]))
+    for power in (1.0, 0.01):
+        weights, rows = (SimpleNamespace(values=each) for each in (np.full(30, power), x))
+        earlier = SimpleNamespace(weights=weights, x=rows, num_rows=30)
+        train, spec = SimpleNamespace(x=new), SimpleNamespace(earlier=earlier)
+        config = SimpleNamespace(transformed=SimpleNamespace(train=train), spec=spec)
+        for name, value in vars(expected).items():
+            np.testing.assert_allclose(getattr(_training_inputs(config), name), value, rtol=1e-9)
 
 
 def test_its_density_is_that_of_the_layers_and_of_both_batches(first, second):

@@ -84,7 +84,9 @@ def _training_inputs(config: FitConfig) -> TrainingInputs:
     x, earlier = config.transformed.train.x, config.spec.earlier
     if earlier is None:
         return summarise_inputs(x)
-    weights = np.concatenate([earlier.weights.values, np.ones(len(x))])
+    # The weights are those of the likelihood, to its power; all rows count alike here.
+    kept = earlier.weights.values * (earlier.num_rows / earlier.weights.values.sum())
+    weights = np.concatenate([kept, np.ones(len(x))])
     return summarise_inputs(np.concatenate([earlier.x.values, x]), weights)
 
 

@@ -251,7 +251,7 @@ def draw_tails(axis: Axes, pull: Array, names: Sequence[str]) -> None:
     num_rows, count = pull.shape
     shares = np.mean(np.abs(pull[:, :, None]) >= levels, axis=0)  # [K, levels]
     for index, (color, name, share) in enumerate(zip(canvas.colors(count), names, shares)):
-        at = levels + 0.12 * (index - (count - 1) / 2)
+        at = levels + min(0.12, 0.8 / count) * (index - (count - 1) / 2)
         some = share > 0
         low, high = wilson_interval(share, num_rows)
         # By rounding, a share of one may exceed its upper end.

@@ -23,6 +23,8 @@ _MAX_INPUTS = 6
 _MAX_ROWS = 1000
 # With more values, there is no room for their names.
 _MAX_VALUES = 20
+# More classes would need a legend larger than the panel.
+_MOST_CLASSES = 10
 # Extension of a slice beyond the training rows, as a share of their range: it shows how the error
 # bars grow there.
 _BEYOND = 0.15
@@ -263,7 +265,7 @@ def _curves(model: SampledModel, x: Array) -> list[tuple[str, str, list[Curve]]]
     function = np.asarray(found.quantiles)
     if ensemble.spec.has_classes:
         function[1] = found.mean
-        return _class_curves(ensemble, function)
+        return _class_curves(model, function)
     noisy: Sequence[Array | None] = [None] * len(ensemble.target_names)
     if not ensemble.row_noise:
         ends = model.predict(
@@ -276,7 +278,8 @@ def _curves(model: SampledModel, x: Array) -> list[tuple[str, str, list[Curve]]]
     ]
 
 
-def _class_curves(ensemble: Ensemble, function: Array) -> list[tuple[str, str, list[Curve]]]:
+def _class_curves(model: SampledModel, function: Array) -> list[tuple[str, str, list[Curve]]]:
+    ensemble = model.posterior
     classes, names = ensemble.classes or (), ensemble.target_names
     curves = [Curve("", found, None) for found in np.moveaxis(function, -1, 0)]
     if ensemble.spec.num_predicted == ensemble.spec.num_targets:  # only that of the second class
@@ -286,4 +289,10 @@ def _class_curves(ensemble: Ensemble, function: Array) -> list[tuple[str, str, l
             for name, curve in zip(names, curves)
         ]
     labelled = [curve._replace(label=plain(str(label))) for label, curve in zip(classes, curves)]
-    return [(names[0], f"probability of {plain(names[0])}", labelled)]
+    label = f"probability of {plain(names[0])}"
+    if len(labelled) > _MOST_CLASSES:  # the most probable ones, the same in every panel
+        overall = model.predict(ensemble.x_reference).columns.mean.mean(axis=0)
+        shown = np.sort(np.argsort(-overall, kind="stable")[:_MOST_CLASSES])
+        label += f" ({_MOST_CLASSES} of {len(labelled)} classes)"
+        labelled = [labelled[index] for index in shown]
+    return [(names[0], label, labelled)]

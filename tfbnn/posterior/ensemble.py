@@ -388,10 +388,10 @@ class Ensemble(ReadOnlyArrays):
 
     def trust(self, x: Array) -> Array:
         """Compute the `trust_levels` [N] of inputs [N, D] on the scale the network sees."""
-        return trust_levels(self.training_inputs, x, self._rounding)
+        return trust_levels(self.training_inputs, x, self.rounding)
 
     @cached_property
-    def _rounding(self) -> Array:
+    def rounding(self) -> Array:
         """Errors of the smallest inputs [D] if float32 rounds them, on the scale the network sees."""
         low = self.training_inputs.low[None]
         with np.errstate(all="ignore"):

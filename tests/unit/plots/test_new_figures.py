@@ -106,6 +106,16 @@ def test_reliability_of_more_classes_is_that_of_the_predicted_one():
     assert min(upper.lines[1].get_xdata()) > 1 / 3
 
 
+def test_slices_show_ten_of_many_classes():
+    classes = tuple(f"class {number:02}" for number in range(12))
+    model = model_of(layer_sizes=(2, 4, 12), likelihood=Categorical(), classes=classes)
+    mean = model.predict(model.posterior.x_reference).mean.mean(axis=0)
+    least = {classes[index] for index in np.argsort(mean)[:2]}
+    for axis in plots.plot_slices(model).axes:
+        assert "(10 of 12" in axis.get_ylabel()
+        assert set(classes) - set(axis.get_legend_handles_labels()[1]) == least
+
+
 def test_reliability_of_several_targets_and_what_it_is_not_for():
     model = model_of(layer_sizes=(2, 4, 2), likelihood=Bernoulli())
     x, y = make_rows(40, 2, 2)

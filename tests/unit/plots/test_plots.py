@@ -13,7 +13,7 @@ from tfbnn import plots
 from tfbnn.fit.model import BayesianMLP
 from tfbnn.likelihoods import HeteroscedasticGaussian, StudentT
 from tfbnn.plots.canvas import plain
-from tfbnn.plots.predictions import wilson_interval
+from tfbnn.plots.predictions import draw_tails, wilson_interval
 
 matplotlib = pytest.importorskip("matplotlib")
 
@@ -135,6 +135,13 @@ def test_coverage_draws_these_bars(model):
     outside = [np.mean([bar[0, 1], bar[1, 1]]) for bar in bars]
     assert len(bars) == 5 and all(bar[0, 1] > 0.01 for bar in bars)
     assert outside[-1] == pytest.approx(np.mean(wilson_interval(3 / 50, 50)), abs=0.02)
+
+
+def test_shares_of_many_targets_stand_at_their_sigma():
+    axis = matplotlib.figure.Figure().subplots()
+    draw_tails(axis, np.random.default_rng(0).normal(size=(50, 20)), [str(k) for k in range(20)])
+    at = np.concatenate([line.get_xdata() for line in axis.lines]).astype(float)
+    assert np.abs(at - np.round(at)).max() <= 0.4
 
 
 def test_labels_are_drawn_letter_by_letter():

@@ -230,6 +230,12 @@ def test_quantiles_and_stddev_are_those_of_the_scores(configuration):
         np.testing.assert_array_equal(found.mean, plain.mean)
 
 
+def test_a_summary_names_targets():
+    record = Case(**CONFIGURATIONS["two targets"])
+    lines = record.model.calibrate(record.x, record.y).summary().splitlines()
+    assert [line.split(":")[0].split()[-1] for line in lines[1:-1]] == ["y1"] * 3 + ["y2"] * 3
+
+
 def test_coverage_is_that_of_the_calibrated_intervals_that_are_predicted():
     """Known noise under a logarithm, too, which a prediction has at its own place, not at the target."""
     case = Case(y_transform=LOG)

@@ -325,8 +325,10 @@ class Calibration:
         """Return the lines of `summary`."""
         lines = [self.text]
         unit = "" if self.misfit is None else " beside the local misfit"
-        for target in range(self.edges.shape[1]):
-            name = f"{names[target]}: " if len(names) > 1 else ""
+        count = self.edges.shape[1]
+        names = names or [f"y{number + 1}" for number in range(count)]
+        for target in range(count):
+            name = f"{names[target]}: " if count > 1 else ""
             for number, group in enumerate(self.bars[:, target]):
                 changes = ", ".join(f"{100 * (factor - 1):+.0f}" for factor in group)
                 whose = self._group_text(number)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -74,8 +74,15 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
         narrower=np.diff((calibration.bars[..., :1] < 1.0).astype(float), axis=0, prepend=0.0),
         edges=calibration.edges[..., None],
         is_by_trust=calibration.by == "trust",
-        inputs=ensemble.training_inputs,
+        inputs=_with_rounding(ensemble),
     )
+
+
+def _with_rounding(ensemble: Ensemble) -> TrainingInputs:
+    """Return the training inputs; those that were constant may be rounded to float32."""
+    inputs = ensemble.training_inputs
+    rounding = np.where(inputs.low == inputs.high, ensemble.rounding, 0.0)
+    return replace(inputs, low=inputs.low - rounding, high=inputs.high + rounding)
 
 
 def _warn(reason: str) -> None:

@@ -275,6 +275,21 @@ def test_exports_of_a_calibrated_model_have_its_bars(name, factor, onnx_results,
     np.testing.assert_allclose(np.array(from_onnx[2:])[:, ~known], ends, rtol=1e-4)
 
 
+def test_a_constant_input_may_be_rounded_to_float32(onnx_results):
+    model, x = calibrated({"layer_sizes": (2, 5, 1)}, None, 0.4)
+    inputs = model.posterior.training_inputs
+    constant = model.posterior.x_pipeline.forward(np.full((1, 2), 0.1))[0]
+    low, high = (np.array([end[0], constant[1]]) for end in (inputs.low, inputs.high))
+    inputs = replace(inputs, low=low, high=high)
+    model = BayesianMLP.from_ensemble(replace(model.posterior, training_inputs=inputs))
+    x = np.column_stack([x[:50, 0], np.full(50, 0.1)])
+    exact, rounded = (
+        onnx_results(model, rows, ["lower", "upper"])
+        for rows in (x, x.astype(np.float32).astype(float))
+    )
+    np.testing.assert_allclose(rounded, exact, rtol=1e-4)
+
+
 def test_bars_with_noise_that_differs_from_row_to_row_are_left_out(tmp_path):
     settings = {"likelihood": HeteroscedasticGaussian(), "layer_sizes": (2, 5, 4)}
     model, _ = calibrated(settings, None, 2.0)
