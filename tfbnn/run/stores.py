@@ -100,7 +100,9 @@ class MemoryStore:
     def begin(self, plan: Plan, beginning: Beginning) -> None:
         """Start the run, or record a larger target."""
         self._plan = plan
-        arrays = _Arrays(sum(map(len, plan.groups)), plan.num_results)
+        chains, parameters = beginning.starts.theta.shape
+        np.empty((chains, plan.num_results, parameters), np.float32)  # fails before warm-up, not after
+        arrays = _Arrays(chains, plan.num_results)
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 
     def sink(self, group: int, clock: Clock) -> AbstractContextManager[_MemorySink]:

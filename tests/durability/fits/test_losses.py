@@ -92,3 +92,10 @@ def test_a_first_interrupt_is_heeded_when_the_draws_are_kept(monkeypatch):
     with pytest.raises(KeyboardInterrupt):
         model.fit_posterior(X, Y, **RUN)
     assert model._ensemble.num_results == 40 and model._ensemble.diagnostics is None
+
+
+def test_draws_that_memory_cannot_hold_end_a_run_before_warm_up():
+    phases = set()
+    with pytest.raises(MemoryError):
+        small_fit(num_results=10**13, callbacks=[lambda event: phases.add(event["phase"])])
+    assert phases == {"pretraining"}
