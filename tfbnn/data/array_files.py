@@ -112,12 +112,12 @@ def _of_arrow(column: Any) -> Array | None:
         return np.array(column.to_pylist(), dtype=np.float64)
     is_category = types.is_dictionary(kind)
     text = kind.value_type if is_category else kind
-    is_text = types.is_string(text) or types.is_large_string(text)
-    if is_category and (is_text or types.is_integer(text)):
+    is_text = str(text) in ("string", "large_string", "string_view")
+    if is_text or (is_category and types.is_integer(text)):
         entries = column.to_pylist()  # np.asarray makes a missing entry the last category
         return np.array([None if entry is None else str(entry) for entry in entries], dtype=object)
     known = (types.is_integer, types.is_floating, types.is_boolean)
-    return np.asarray(column) if is_text or any(test(kind) for test in known) else None
+    return np.asarray(column) if any(test(kind) for test in known) else None
 
 
 def table_of_arrays(path: str, arrays: Arrays, wanted: Wanted) -> Table:
@@ -194,7 +194,7 @@ def _labels(path: str, name: str, array: Array | None, as_written: bool) -> Arra
                 f"{path}, row {row} (the first is 0), column {name}: expected a label, got "
                 f"{entry!r}; repair or remove the row."
             )
-    return array.astype(str)
+    return np.char.strip(array.astype(str))
 
 
 def _check_lengths(path: str, arrays: Mapping[str, Array]) -> None:

@@ -17,6 +17,7 @@ separates the cells.
 import contextlib
 import csv
 import gzip
+import io
 import itertools
 import os
 import re
@@ -38,6 +39,8 @@ _CHARACTERS = [separator for separator in SEPARATORS if separator != WHITE_SPACE
 _QUOTED = re.compile('"[^"]*"')
 # A tab is not among them, because it may be the separator.
 _BLANKS = " \r\n"
+# Cells of spreadsheets that begin as comments do.
+_OF_SPREADSHEETS = re.compile(r"#(N/A|DIV/0!|VALUE!|REF!|NAME\?|NUM!|NULL!)", re.IGNORECASE)
 
 
 # Line number and cells.
@@ -162,10 +165,11 @@ class CsvRows:
             column = found[name].tolist()
             if name in may_lack:
                 found[name] = np.array(["" if is_gap(cell, True) else cell for cell in column])
-            elif "" in column:
+            elif (gap := next(filter(lambda cell: is_gap(cell, True), column), None)) is not None:
                 raise ValueError(
-                    f"{self.source}, line {lines[column.index('')][0]}, column {name}: expected a value, "
-                    "got an empty cell; repair or remove the row, or leave out the column."
+                    f"{self.source}, line {lines[column.index(gap)][0]}, column {name}: expected a value, "
+                    f"got {repr(gap) if gap else 'an empty cell'}; repair or remove the row, or leave out the "
+                    "column."
                 )
         return found
 
@@ -203,7 +207,8 @@ class CsvRows:
             self._blank = self._number
             return True
         # In a table with tabs the first cell may be empty.
-        if not line.lstrip(" " if self._separator == "\t" else None).startswith("#"):
+        start = line.lstrip(" " if self._separator == "\t" else None)
+        if not start.startswith("#") or _OF_SPREADSHEETS.match(start):
             return False
         self._comment = line.lstrip("# \t")
         return True
@@ -271,7 +276,15 @@ def open_csv(path: StrPath) -> Iterator[CsvRows]:
     if path == "-":
         if sys.stdin is None:
             raise ValueError("Standard input is closed; give the path of a table instead of '-'.")
-        yield CsvRows(sys.stdin, "standard input")
+        buffer = getattr(sys.stdin, "buffer", None)
+        if buffer is None:
+            yield CsvRows(sys.stdin, "standard input")
+            return
+        text = io.TextIOWrapper(buffer, "utf-8-sig", newline="")  # whatever the locale is
+        try:
+            yield CsvRows(text, "standard input")
+        finally:
+            text.detach()
         return
     path = os.fspath(path)
     if not os.path.exists(path):

@@ -114,7 +114,7 @@ def _read(path: str) -> tuple[Any, list[tuple[str, dict[str, Any]]]]:
     import tomllib  # the import takes 5 ms, which other commands do not need
 
     try:
-        content = tomllib.loads(Path(path).read_bytes().decode())
+        content = tomllib.loads(Path(path).read_bytes().decode("utf-8-sig"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML: {error}. See tfbnn slha make --help.") from error
     results, entries = content.pop("results", None), content.pop("process", None)

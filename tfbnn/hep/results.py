@@ -92,7 +92,7 @@ def _read_lines(path: str, columns: Sequence[str]) -> tuple[Sequence[str], list[
         raise ValueError(
             f"{path} is compressed. Unpack it, or give it a header in place of columns."
         )
-    text = Path(path).read_text("utf-8", "surrogateescape")
+    text = Path(path).read_text("utf-8-sig", "surrogateescape")
     for number, line in enumerate(text.splitlines(), 1):
         words = line.split()
         if not words or words[0].startswith("#"):

@@ -193,8 +193,10 @@ def _reached(point: str, path: StrPath) -> None:
 
 
 def is_device(path: str) -> bool:
-    """Return whether a path is a pipe or a device, which is written to and never replaced."""
-    return os.path.exists(path) and not (os.path.isfile(path) or os.path.isdir(path))
+    """Return whether a path is a pipe, a device or an open stream, which is written to and never replaced."""
+    target = os.readlink(path) if os.path.islink(path) else path
+    is_stream = target.startswith(("/proc/", "/dev/fd/", "/dev/std"))  # also of a plain file
+    return os.path.exists(path) and (is_stream or not (os.path.isfile(path) or os.path.isdir(path)))
 
 
 @contextlib.contextmanager

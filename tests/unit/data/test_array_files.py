@@ -167,6 +167,17 @@ def test_parquet_decimals_are_numbers(tmp_path):
         read_table(tmp_path / "t.parquet")
 
 
+def test_text_of_parquet_is_taken_in_every_type_and_labels_without_blanks(tmp_path):
+    pyarrow = pytest.importorskip("pyarrow")
+    from pyarrow import parquet
+
+    for kind in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
+        columns = {"a": [1.0, 2.0, 3.0], "kind": pyarrow.array(["u", "u ", "v"], kind)}
+        parquet.write_table(pyarrow.table(columns), tmp_path / "t.parquet")
+        table = read_table(tmp_path / "t.parquet", labels=["kind"])
+        assert table.labels(["kind"])[:, 0].tolist() == ["u", "u", "v"]
+
+
 def test_labels_are_exact_in_every_format(tmp_path):
     pyarrow = pytest.importorskip("pyarrow")
     from pyarrow import parquet

@@ -1,8 +1,11 @@
 """Tables in text as people have them: separators, comments, headers, blank lines; rows never shift."""
 
 import gzip
+import io
 import itertools
+import sys
 
+import numpy as np
 import pytest
 
 from tfbnn.data.csv_tables import CsvRows, open_csv
@@ -53,6 +56,29 @@ def test_separators_comments_and_headers(text):
 )
 def test_which_line_names_the_columns(text, columns):
     assert CsvRows(iter(text.splitlines(keepends=True)), "t.csv").columns == columns
+
+
+def test_errors_of_spreadsheets_are_no_comments(tmp_path):
+    (tmp_path / "t.csv").write_text("a,b\n1,2\n#N/A,1\n0.5,1\n")
+    table = read_table(tmp_path / "t.csv", gaps=True)
+    assert len(table) == 3 and np.isnan(table.values[1, 0])
+    with pytest.raises(ValueError, match="line 2, column a: .*'#DIV/0!'"):
+        read("a,b\n#DIV/0!,1\n")
+
+
+@pytest.mark.parametrize("word", ["NA", "n/a", "NaN", "null"])
+def test_missing_labels_are_refused(tmp_path, word):
+    (tmp_path / "t.csv").write_text(f"a,kind\n1,u\n2,{word}\n")
+    with pytest.raises(ValueError, match=f"line 3, column kind: expected a value, got '{word}'"):
+        read_table(tmp_path / "t.csv", labels=["kind"])
+
+
+def test_standard_input_is_utf8_whatever_the_locale_is(monkeypatch):
+    stream = io.TextIOWrapper(io.BytesIO("\ufeffna\u00efve\n1\n".encode()), "latin-1")
+    monkeypatch.setattr(sys, "stdin", stream)
+    with open_csv("-") as rows:
+        assert rows.columns == ("na\u00efve",)
+    assert not stream.buffer.closed
 
 
 def test_a_row_with_an_empty_first_cell_is_no_comment(tmp_path):

@@ -40,6 +40,10 @@ def test_a_whole_description(folder):
     assert process.errors == {"scale": (0.05, 0.05), "pdf": (0.03, 0.02)}
 
 
+def test_a_byte_order_mark_is_passed_over(folder):
+    assert len(read(folder, "\ufeff" + DEFAULTS + PROCESS)) == 1
+
+
 def test_what_stands_first_holds_for_all(folder):
     first, second = read(folder, DEFAULTS + PROCESS + "[[process]]\npids = [1, 2]\nenergy = 8000\n")
     assert (first.energy, second.energy) == (13000.0, 8000.0)
