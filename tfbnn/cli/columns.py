@@ -8,6 +8,7 @@ import numpy as np
 
 from tfbnn.data.bad_rows import positions_named
 from tfbnn.data.coding import NUMBERS, Coding
+from tfbnn.data.frames import listed
 from tfbnn.data.learn_coding import learn_coding
 from tfbnn.data.numbers import label_numbers
 from tfbnn.data.table import Table, column_indices
@@ -41,7 +42,16 @@ def read_labels(table: Table, names: Sequence[str], known: Sequence[Any] = ()) -
         words = np.char.lower(labels)
         if np.isin(words, ["false", "true"]).all():
             return words == "true"
-    numbers = None if kind == "U" else label_numbers(labels.ravel().tolist())
+    texts = labels.ravel().tolist()
+    numbers = None if kind == "U" else label_numbers(texts)
+    if known and kind in "iu" and numbers is None:
+        for place, text in enumerate(texts):
+            if label_numbers([text]) is None:
+                row = place // len(names)
+                raise ValueError(
+                    f"{table.line_of(row) or f'row {row}'}: expected one of the labels {listed(known)}, got "
+                    f"{text!r}. Correct or drop this row."
+                )
     return labels if numbers is None else numbers.reshape(labels.shape)
 
 

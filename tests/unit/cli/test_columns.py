@@ -35,6 +35,13 @@ def test_labels_are_exact_and_numbers_only_where_all_are(tmp_path, cells, labels
     assert found[:, 0].tolist() == labels
 
 
+def test_the_odd_label_among_numbers_is_named(tmp_path):
+    (tmp_path / "t.csv").write_text("a,y\n1,1\n2,2\n3,x\n")
+    table = read_table(tmp_path / "t.csv", labels=["y"])
+    with pytest.raises(ValueError, match="t.csv, line 4: expected one of the labels 1, 2, got 'x'"):
+        read_labels(table, ["y"], (1, 2))
+
+
 def test_true_and_false_of_several_targets_are_flags(tmp_path):
     (tmp_path / "flags.csv").write_text("f,g,a\nTrue,false,1\nFalse,true,2\n")
     table = read_table(tmp_path / "flags.csv", labels=["f", "g"])
