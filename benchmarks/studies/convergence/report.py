@@ -14,7 +14,7 @@ units (run `tiny`) R-hat is 2.10 from 0.9 to 5.5 million gradients. Two chains h
 a mode faster, so that R-hat is 1.7 where it is 1.8 to 2.1 with 32 steps, but the log densities of the chains stay
 500 apart. The best of 16 starts, each with a shorter start, are worse. With a noise scale of 0.002 the modes are
 narrow, and a chain that leaves one has to fit thousands of rows worse on the way. The effect on predictions is
-limited. The four chain means differ by a fifth of the predictive standard deviation (median row), and the average
+limited. The four chain means differ by a fifth to a quarter of the predictive standard deviation (median row), and the average
 of the chains predicts better than each of them. Run `refresh` renewed the whitening until its time was over.
 
 Airfoil has more noise, and as many parameters as rows. Under a wide prior, chains move between each other's
