@@ -45,6 +45,11 @@ def small_fit(**options):
     return model, model.fit_posterior(X, Y, **(RUN | options))
 
 
+def brief_fit(**options):
+    """The same with BRIEF."""
+    return small_fit(**(BRIEF | options))
+
+
 def assert_same_draws(model, other):
     """Draws and statistics, bit by bit."""
     np.testing.assert_array_equal(model.posterior.draws, other.posterior.draws)

@@ -58,7 +58,7 @@ class Words:
 
 def comma_list(text: str) -> list[str]:
     """Return the entries of "a,b,c", which may be quoted as in CSV; an empty list for "none" or ""."""
-    (cells,) = csv.reader([" ".join(text.split("\n"))], skipinitialspace=True)
+    (cells,) = csv.reader([re.sub(r"[\r\n]", " ", text)], skipinitialspace=True)
     entries = [entry.strip() for entry in cells if entry.strip()]
     return [] if entries == ["none"] else entries
 

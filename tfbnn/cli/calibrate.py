@@ -34,15 +34,15 @@ def run(args: argparse.Namespace) -> int:
     """Calibrate, save and print the result."""
     check_output(args.output, MODEL, [args.model, args.data])
     model = load_model(args)
-    if args.data is None and not os.path.isdir(args.model):
+    settings = {"by": args.by, "scale": args.scale}
+    if args.data is not None:
+        x, y, noise = read_rows(model, args)
+        calibration = model.calibrate(x, y, noise_scale=noise, **settings)
+    elif os.path.isdir(args.model):
+        calibration = model.calibrate(method="loo", **settings)
+    else:
         raise ValueError(
             f"{args.model} holds no training rows. Add DATA that the fit has not seen, or give a run folder."
         )
-    settings = {"by": args.by, "scale": args.scale}
-    if args.data is None:
-        calibration = model.calibrate(method="loo", **settings)
-    else:
-        x, y, noise = read_rows(model, args)
-        calibration = model.calibrate(x, y, noise_scale=noise, **settings)
     summary = calibration.summary(model.posterior.target_names)
     return tell_saved(args, model.save(args.output), summary, calibration.to_json())

@@ -110,7 +110,7 @@ class ModelInputs:
         names, source = self._ensemble.known.column_names, self._source
         if both := {*self._apart}.intersection(names or ()):
             raise ValueError(
-                f"{min(both)} is an input of the model, so it cannot be a target or noise as well."
+                f"{min(both)} is an input of the model, so it cannot be a target or noise. Name another column."
             )
         count = len(self._ensemble.columns)
         self.features = [name for name in available if name not in self._apart]

@@ -27,7 +27,7 @@ def run(args: argparse.Namespace) -> int:
     coarsened, basins = model.spec.coarsening_note, model.posterior.basins
     folder = args.model if os.path.isdir(args.model) else None
     interface = Interface(is_command_line=True, folder=folder)
-    interface = interface.of_run(origin.until, origin.ended, origin.sampling_seconds or 0.0)
+    interface = interface.of_run(origin.until, origin.ended, origin.sampling_seconds)
     if args.json:
         told = {"bias": origin.bias, "coarsened": coarsened, "basins": basins and basins.to_json()}
         print_json(diagnosis.to_dict(interface) | told)

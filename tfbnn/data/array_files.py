@@ -78,23 +78,11 @@ def read_parquet(path: str) -> Arrays:
     from pyarrow import parquet
 
     try:
-        return from_arrow(parquet.read_table(path))
+        table = parquet.read_table(path)
+        pairs = zip(table.column_names, table.columns)
+        return [(name, None if _INDEX.fullmatch(name) else _of_arrow(one)) for name, one in pairs]
     except (OSError, ValueError, MemoryError, pyarrow.ArrowException) as error:
         raise ValueError(f"{path} is not a readable Parquet file ({error}).") from error
-
-
-def from_arrow(table: Any) -> Arrays:
-    """Return the columns of a pyarrow table, with None for those without numbers or text.
-
-    The index without a name that pandas writes is such a column.
-    """
-    pairs = zip(table.column_names, table.columns)
-    return [(name, None if is_index(name) else _of_arrow(column)) for name, column in pairs]
-
-
-def is_index(name: str) -> bool:
-    """Return whether a column of a pyarrow table is the index of pandas, without a name of its own."""
-    return _INDEX.fullmatch(name) is not None
 
 
 def _of_arrow(column: Any) -> Array | None:

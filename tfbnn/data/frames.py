@@ -132,6 +132,11 @@ def numbered_names(count: int) -> tuple[str, ...]:
     return tuple(f"x{index}" for index in range(count))
 
 
+def numbered_targets(count: int) -> list[str]:
+    """Return the names of targets without names: y, or y1, y2, ..."""
+    return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
+
+
 def in_order_of(value: Any, expected: tuple[str, ...] | None, what: str) -> Any:
     """Return the columns of a frame in the order of these names if it has just these, else the value."""
     refuse_foreign_table(value, what)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tfbnn.data.bad_rows import BadRowError
-from tfbnn.data.frames import listed
+from tfbnn.data.frames import listed, refuse_foreign_table
 from tfbnn.data.validation import as_columns, as_float_array, as_rectangle
 from tfbnn.system.arrays import Array
 
@@ -136,9 +136,8 @@ def check_classes(classes: Classes, num_classes: int) -> None:
 
 
 def _plain_array(value: Any, name: str) -> Array:
-    if hasattr(value, "to_pylist") and not hasattr(
-        value, "column_names"
-    ):  # of pyarrow, whose categories hide missing values from NumPy
+    refuse_foreign_table(value, name)
+    if hasattr(value, "to_pylist"):  # of pyarrow, whose categories hide missing values from NumPy
         value = value.to_pylist()
     array = as_rectangle(value, name, "labels")
     if array.dtype.kind == "T" or (array.dtype.kind in "Uiuf" and not hasattr(value, "dtype")):

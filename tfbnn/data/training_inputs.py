@@ -160,13 +160,13 @@ def trust_levels(training_inputs: TrainingInputs, x: Array, rounding: npt.ArrayL
     Args:
         training_inputs: TrainingInputs.
         x: Inputs [N, D] on the scale the network sees.
-        rounding: Errors of constant inputs [D], which have no range; default 0.
+        rounding: Errors that inputs may have beyond their range [D], as constant ones; default 0.
 
     Returns:
         Integers [N]: INSIDE, EDGE or OUTSIDE.
     """
     low, high = training_inputs.low, training_inputs.high
-    beyond = np.maximum(low - x, x - high) - np.where(low == high, rounding, 0.0)
+    beyond = np.maximum(low - x, x - high) - rounding
     distance, (usual, largest) = training_inputs.distance(x), training_inputs.distances
     inside = np.all(beyond <= 0, axis=1) & (distance <= usual)
     outside = np.any(beyond > MARGIN * (high - low), axis=1)

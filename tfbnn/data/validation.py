@@ -36,7 +36,8 @@ _NO_NUMBERS: dict[str, tuple[type, ...]] = {
     "time spans": (datetime.timedelta, np.timedelta64),
 }
 _ADVICE = {
-    "strings": "Convert numbers to float; text in x needs a data frame, labels in y a classifier: likelihood=Categorical().",
+    "strings": "Convert numbers to float; text in x needs a data frame, labels in y a classifier: "
+    "likelihood=Categorical().",
     "booleans": "Convert them with astype(float); booleans in x may stay in a data frame.",
     "dates": "Convert them to numbers: .dt.dayofyear and .dt.year, or days since some date.",
     "time spans": "Convert them to numbers, such as .dt.total_seconds().",

@@ -57,10 +57,12 @@ class Interface:
     command: str = ""
     sampling_seconds: float = 0.0
 
-    def of_run(self, until: str | None, ended: str | None, sampled: float = 0.0) -> Interface:
+    def of_run(
+        self, until: str | None, ended: str | None, sampled: float | None = None
+    ) -> Interface:
         """Return the interface of a run with this stopping rule and this reason for its end.
 
-        `sampled` are the seconds of warm-up and sampling. If they are unknown (0), all of the limit counts.
+        `sampled` are the seconds of warm-up and sampling. If they are unknown, all of the limit counts.
         """
         limit = re.search(r"max_seconds=([0-9.e+-]+)", until or "")
         if limit is None:

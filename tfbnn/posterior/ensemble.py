@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from tfbnn.data.coding import Coding, Column
+from tfbnn.data.frames import numbered_targets
 from tfbnn.data.labels import Classes, label_array
 from tfbnn.data.training_inputs import TrainingInputs, trust_levels
 from tfbnn.data.transforms import Pipeline
@@ -187,9 +188,7 @@ class Ensemble(ReadOnlyArrays):
     def target_names(self) -> list[str]:
         """Names of the targets: those that the command line saved, else y or y1, y2, ..."""
         names, count = self.provenance.target_names, self.spec.num_targets
-        if names is not None and len(names) == count:
-            return names
-        return ["y"] if count == 1 else [f"y{number + 1}" for number in range(count)]
+        return names if names is not None and len(names) == count else numbered_targets(count)
 
     @property
     def is_compressed(self) -> bool:
@@ -392,11 +391,11 @@ class Ensemble(ReadOnlyArrays):
 
     @cached_property
     def rounding(self) -> Array:
-        """Errors of the smallest inputs [D] if float32 rounds them, on the scale the network sees."""
-        low = self.training_inputs.low[None]
+        """Errors of constant inputs [D] if float32 rounds them, on the scale the network sees; else 0."""
+        inputs, low = self.training_inputs, self.training_inputs.low[None]
         with np.errstate(all="ignore"):
             rounded = self.x_pipeline.forward(self.x_pipeline.inverse(low) * (1.0 + 1e-6))
-        return np.nan_to_num(np.abs(rounded - low)[0])
+        return np.where(inputs.low == inputs.high, np.nan_to_num(np.abs(rounded - low)[0]), 0.0)
 
     @property
     def averaged(self) -> Ensemble:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from tfbnn.data.coding import TEXTS, as_inputs
-from tfbnn.data.frames import refuse_foreign_table
 from tfbnn.data.learn_coding import REFUSE, learn_coding
 from tfbnn.data.training_inputs import summarise_inputs
 from tfbnn.data.transforms import Pipeline, fit_pipeline, unfitted_pipeline
@@ -70,7 +69,6 @@ def prior_draws(
 
 def _unfitted(spec: NetworkSpec, x: Any) -> Ensemble:
     """Return the ensemble of an unfitted model, without draws."""
-    refuse_foreign_table(x, "x")
     coding = learn_coding(x, "x", REFUSE)
     if coding is not None and any(column.kind == TEXTS for column in coding.columns):
         raise TypeError("sample_prior before a fit needs numbers in x, received text. Fit first.")

@@ -75,7 +75,7 @@ def config_to_json(config: RunConfig) -> dict[str, Any]:
 
 
 def _kept(settings: dict[str, Any]) -> dict[str, Any]:
-    """Return settings without those of release 0.2 on which no draw depends."""
+    """Return settings without those of earlier releases on which no draw depends."""
     return {name: value for name, value in dict(settings).items() if name not in _REMOVED}
 
 

@@ -101,9 +101,8 @@ class MemoryStore:
         """Start the run, or record a larger target."""
         self._plan = plan
         chains, parameters = beginning.starts.theta.shape
-        np.empty(
-            (chains, plan.num_results, parameters), np.float32
-        )  # fails before warm-up, not after
+        # Draws that memory cannot hold end the run here, and not after warm-up.
+        np.empty((chains, plan.num_results, parameters), np.float32)
         arrays = _Arrays(chains, plan.num_results)
         self._arrays, self._sinks = arrays, [_MemorySink(arrays, c) for c in plan.groups]
 

@@ -119,7 +119,6 @@ class SampledEstimator(ExplainsAttributes, BaseEstimator):  # type: ignore[misc]
         refuse_units(y, "y")
         refuse_foreign_table(y, "y")
         _refuse_dates(X)
-        refuse_foreign_table(X, "X")
         with positions_named(X):
             coding = learn_coding(X, "X", self.missing)
             numbers = X

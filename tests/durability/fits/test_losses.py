@@ -8,7 +8,7 @@ import pytest
 
 import tfbnn
 from tests.support import small_runs
-from tests.support.small_runs import X, Y, assert_same_draws, small_model
+from tests.support.small_runs import X, Y, assert_same_draws, brief_fit, small_model
 from tfbnn.exceptions import ChainError, RunFolderWarning
 from tfbnn.fit.assemble import make_ensemble
 from tfbnn.storage.run.group_files import GroupWriter
@@ -18,11 +18,6 @@ pytestmark = pytest.mark.filterwarnings(
 )
 
 RUN = small_runs.BRIEF
-
-
-def small_fit(**options):
-    """(model, run) of `fit_posterior` with RUN and what differs from it."""
-    return small_runs.small_fit(**(RUN | options))
 
 
 def stop_by_signal(event):
@@ -35,7 +30,7 @@ short_blocks = small_runs.blocks_of(8)  # several to stop between
 
 
 def test_commits_that_fail_are_repeated_and_lose_nothing(tmp_path, monkeypatch):
-    (whole, _), commit, failed = small_fit(), GroupWriter.commit, []
+    (whole, _), commit, failed = brief_fit(), GroupWriter.commit, []
 
     def fail(writer, *arguments):
         if writer.waiting_bytes and failed.count(writer) < 2:
@@ -45,7 +40,7 @@ def test_commits_that_fail_are_repeated_and_lose_nothing(tmp_path, monkeypatch):
 
     monkeypatch.setattr(GroupWriter, "commit", fail)
     with pytest.warns(RunFolderWarning, match="No space left.* tries again"):
-        model, _ = small_fit(output=tmp_path / "run", commit_interval=0)
+        model, _ = brief_fit(output=tmp_path / "run", commit_interval=0)
     assert_same_draws(model, whole)
     assert_same_draws(tfbnn.load(tmp_path / "run"), whole)
 
@@ -61,7 +56,7 @@ def test_a_disk_that_stays_full_ends_the_chains(tmp_path, monkeypatch):
     monkeypatch.setattr(GroupWriter, "commit", fail)
     monkeypatch.setattr("tfbnn.run.stores._MOST_UNWRITTEN_BYTES", 100)
     with pytest.raises(ChainError, match="OSError: .*No space left"):
-        small_fit(output=tmp_path / "run", commit_interval=0)
+        brief_fit(output=tmp_path / "run", commit_interval=0)
 
 
 @pytest.mark.parametrize(
@@ -97,5 +92,5 @@ def test_a_first_interrupt_is_heeded_when_the_draws_are_kept(monkeypatch):
 def test_draws_that_memory_cannot_hold_end_a_run_before_warm_up():
     phases = set()
     with pytest.raises(MemoryError):
-        small_fit(num_results=10**13, callbacks=[lambda event: phases.add(event["phase"])])
+        brief_fit(num_results=10**13, callbacks=[lambda event: phases.add(event["phase"])])
     assert phases == {"pretraining"}

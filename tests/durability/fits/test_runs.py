@@ -11,7 +11,7 @@ import pytest
 import tfbnn
 from tests.support import small_runs
 from tests.support.marks import statistics_but
-from tests.support.small_runs import X, Y, assert_same_draws, small_model
+from tests.support.small_runs import X, Y, assert_same_draws, brief_fit, small_model
 from tfbnn.engine.running.advance import advance_group
 from tfbnn.engine.sampling.chain_group import ChainGroup
 from tfbnn.exceptions import ChainError, NotFittedError, RunFolderError, RunLockedError
@@ -25,11 +25,6 @@ pytestmark = pytest.mark.filterwarnings(
 
 # Without XLA, whose programs go on bitwise in test_groups.py and in the tests of processes.
 RUN = small_runs.BRIEF
-
-
-def small_fit(**options):
-    """(model, run) of `fit_posterior` with RUN and what differs from it."""
-    return small_runs.small_fit(**(RUN | options))
 
 
 def stop_after(count, phase="sampling"):
@@ -49,14 +44,14 @@ short_blocks = small_runs.blocks_of(8)  # several to stop between
 @pytest.fixture(scope="module")
 def whole():
     """(model, run) that nothing interrupted, in memory."""
-    return small_fit()
+    return brief_fit()
 
 
 @pytest.fixture(scope="module")
 def stopped(tmp_path_factory):
     """A run folder with a run that was stopped while it sampled."""
     path = tmp_path_factory.mktemp("stopped") / "run"
-    small_fit(output=path, callbacks=[stop_after(3)])
+    brief_fit(output=path, callbacks=[stop_after(3)])
     return path
 
 
@@ -116,9 +111,9 @@ def test_a_run_is_held_against_its_rows_while_it_goes_on_and_after(folder, whole
 
 @pytest.mark.parametrize("phase, count", [("warmup", 2), ("sampling", 3)])
 def test_a_stopped_run_goes_on_bitwise(tmp_path, whole, phase, count):
-    stopped, run = small_fit(output=tmp_path / "run", callbacks=[stop_after(count, phase)])
+    stopped, run = brief_fit(output=tmp_path / "run", callbacks=[stop_after(count, phase)])
     assert run.num_results < 40
-    model, run = small_fit(output=tmp_path / "run", resume=True)
+    model, run = brief_fit(output=tmp_path / "run", resume=True)
     assert_same_draws(model, whole[0])
     np.testing.assert_array_equal(run.num_gradients["warmup"], whole[1].num_gradients["warmup"])
     np.testing.assert_array_equal(run.acceptance_rate, whole[1].acceptance_rate)
@@ -136,8 +131,8 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
         validation_data=(X[:9], Y[:9], np.full(9, 0.2)),
         pretraining=tfbnn.Pretraining(epochs=4, early_stopping=2, newton_iterations=0),
     )
-    expected, _ = small_fit(**options)
-    small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
+    expected, _ = brief_fit(**options)
+    brief_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
     model, run = tfbnn.resume(tmp_path / "run", verbose=0)
     assert_same_draws(model, expected)
     np.testing.assert_array_equal(model.posterior.x_reference, expected.posterior.x_reference)
@@ -147,9 +142,9 @@ def test_thinned_runs_with_known_noise_and_validation_rows_go_on_by_their_folder
 
 
 def test_a_finished_run_is_read_and_not_run(tmp_path, whole, monkeypatch):
-    small_fit(output=tmp_path / "run")
+    brief_fit(output=tmp_path / "run")
     monkeypatch.setattr("tfbnn.engine.running.driver.run_chains", None)
-    model, run = small_fit(output=tmp_path / "run", resume=True)
+    model, run = brief_fit(output=tmp_path / "run", resume=True)
     assert_same_draws(model, whole[0])
     np.testing.assert_array_equal(run.step_size, whole[1].step_size)
 
@@ -159,19 +154,19 @@ def test_more_draws_are_those_of_a_longer_run(folder):
     for number in (60, 70):
         model, run = tfbnn.resume(folder, num_results=number, verbose=0)
         assert run.num_results == number == model.posterior.provenance.num_results_requested
-    assert_same_draws(model, small_fit(num_results=70)[0])
+    assert_same_draws(model, brief_fit(num_results=70)[0])
     with pytest.raises(RunFolderError, match="num_results=70, received 40"):
-        small_fit(output=folder, resume=True)
+        brief_fit(output=folder, resume=True)
 
 
 def test_more_draws_are_refused_while_a_group_is_written_and_change_nothing(folder, whole):
     with RunFolder.open(folder).writer(1), pytest.raises(RunLockedError, match="lane-001"):
         tfbnn.resume(folder, num_results=60, verbose=0)
-    assert_same_draws(small_fit(output=folder, resume=True)[0], whole[0])
+    assert_same_draws(brief_fit(output=folder, resume=True)[0], whole[0])
 
 
 def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
-    model, _ = small_fit(output=tmp_path, resume=True)
+    model, _ = brief_fit(output=tmp_path, resume=True)
     assert_same_draws(model, whole[0])
 
 
@@ -179,8 +174,8 @@ def test_an_empty_or_missing_folder_starts_afresh(tmp_path, whole):
 def test_a_ladder_keeps_its_evidence(tmp_path):
     kernel = tfbnn.kernels.PowerPosterior("mala", num_temperatures=3)
     options = dict(kernel=kernel, num_results=16)
-    model, run = small_fit(output=tmp_path / "run", **options)
-    expected, expected_run = small_fit(**options)
+    model, run = brief_fit(output=tmp_path / "run", **options)
+    expected, expected_run = brief_fit(**options)
     assert_same_draws(model, expected)
     assert run.log_evidence.to_dict() == expected_run.log_evidence.to_dict()
     loaded = tfbnn.load(tmp_path / "run").posterior
@@ -193,8 +188,8 @@ def test_a_collapsed_run_keeps_its_readouts(tmp_path):
     inner = tfbnn.kernels.ChEESHMC(max_leapfrog_steps=4)
     kernel = tfbnn.kernels.Repriorised(inner, collapse_readout=True)
     options = dict(kernel=kernel, num_results=10)
-    expected, _ = small_fit(**options)
-    small_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
+    expected, _ = brief_fit(**options)
+    brief_fit(output=tmp_path / "run", callbacks=[stop_after(1)], **options)
     model, _ = tfbnn.resume(tmp_path / "run", verbose=0)
     loaded = tfbnn.load(tmp_path / "run")
     assert_same_draws(model, expected)
@@ -214,14 +209,14 @@ class TestCallableKernels:
 
     def test_goes_on_with_the_callable_only(self, tmp_path):
         options = dict(num_chains=1, kernel=self.walk)
-        small_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
+        brief_fit(output=tmp_path / "run", callbacks=[stop_after(2)], **options)
         with pytest.raises(ValueError, match="walk.*resume=True, kernel=that callable"):
             tfbnn.resume(tmp_path / "run")
         with pytest.raises(RunFolderError, match="kernel.function"):
             other = {"kernel": lambda target: self.walk(target)}
-            small_fit(output=tmp_path / "run", resume=True, **(options | other))
-        model, _ = small_fit(output=tmp_path / "run", resume=True, **options)
-        assert_same_draws(model, small_fit(**options)[0])
+            brief_fit(output=tmp_path / "run", resume=True, **(options | other))
+        model, _ = brief_fit(output=tmp_path / "run", resume=True, **options)
+        assert_same_draws(model, brief_fit(**options)[0])
 
 
 # What is chosen.
@@ -235,11 +230,11 @@ def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
 
     options = dict(output=tmp_path / "run", num_burnin_steps="auto")
     choose(16)
-    small_fit(callbacks=[stop_after(2, "pretraining")], **options)
+    brief_fit(callbacks=[stop_after(2, "pretraining")], **options)
     choose(50)
     with pytest.raises(RunFolderError, match="num_burnin_steps is 16 there and 17 here"):
-        small_fit(resume=True, **(options | {"num_burnin_steps": 17}))
-    model, run = small_fit(resume=True, **options)
+        brief_fit(resume=True, **(options | {"num_burnin_steps": 17}))
+    model, run = brief_fit(resume=True, **options)
     assert_same_draws(model, whole[0])
     assert "num_burnin_steps 16: by rule 16" in run.report(width=1000)
     assert run.to_dict()["choices"]["num_burnin_steps"] == {"chosen": "16", "why": "by rule 16"}
@@ -270,7 +265,7 @@ def test_a_run_goes_on_with_what_was_chosen_for_it_whatever_would_be_now(
 )
 def test_another_run_is_refused(folder, change, words):
     with pytest.raises(RunFolderError, match=words):
-        small_fit(**({"output": folder, "resume": True} | change))
+        brief_fit(**({"output": folder, "resume": True} | change))
 
 
 def test_a_second_run_is_refused_while_the_first_seeks_its_starts(tmp_path, whole):
@@ -279,10 +274,10 @@ def test_a_second_run_is_refused_while_the_first_seeks_its_starts(tmp_path, whol
     def begin_another(event):
         if event["phase"] == "pretraining" and not refused:
             with pytest.raises(RunLockedError, match=f"process {os.getpid()} on host"):
-                small_fit(output=tmp_path)
+                brief_fit(output=tmp_path)
             refused.append(event)
 
-    model, _ = small_fit(output=tmp_path, callbacks=[begin_another])
+    model, _ = brief_fit(output=tmp_path, callbacks=[begin_another])
     assert refused
     assert_same_draws(model, whole[0])
 
@@ -355,7 +350,7 @@ def test_a_run_in_progress_is_loaded(folder, whole, recwarn):
 
 
 def test_a_run_without_draws_is_not_loaded(tmp_path):
-    small_fit(output=tmp_path / "run", callbacks=[stop_after(1, "warmup")])
+    brief_fit(output=tmp_path / "run", callbacks=[stop_after(1, "warmup")])
     with pytest.raises(NotFittedError, match="has not committed a draw"):
         tfbnn.load(tmp_path / "run")
     with pytest.raises(ValueError, match="untrusted=True is for model files"):
@@ -473,11 +468,11 @@ def test_a_chain_that_stands_still_is_named_within_a_block(monkeypatch):
     events = []
     kernel = HMC(step_size=50.0, num_leapfrog_steps=1, preconditioner="identity")
     with pytest.warns(tfbnn.ConvergenceWarning) as warned:
-        small_fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
+        brief_fit(kernel=kernel, num_burnin_steps=32, callbacks=[events.append])
     last = [event for event in events if event["phase"] == "warmup"][-1]
     assert last["standing_still"] == [0, 1]
     (text,) = [str(w.message) for w in warned if "accepted none" in str(w.message)]
     assert text.startswith("Chain")  # one warning for all of them
     monkeypatch.setattr("tfbnn.run.plan.block_length", lambda *_: 8)
-    small_fit(callbacks=[events.append])
+    brief_fit(callbacks=[events.append])
     assert events[-1]["standing_still"] == []

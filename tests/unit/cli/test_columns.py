@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.support.commands import check_refusal
 from tests.support.entries import X, Y
 from tfbnn.cli import fit as fit_command
 from tfbnn.cli.columns import read_labels
@@ -40,6 +41,10 @@ def test_the_odd_label_among_numbers_is_named(tmp_path):
     table = read_table(tmp_path / "t.csv", labels=["y"])
     with pytest.raises(ValueError, match="t.csv, line 4: expected one of the labels 1, 2, got 'x'"):
         read_labels(table, ["y"], (1, 2))
+
+
+def test_an_input_is_no_target(run, folder):
+    check_refusal(run("evaluate model.h5 rows.csv --target a"), "a is an input of the model")
 
 
 def test_true_and_false_of_several_targets_are_flags(tmp_path):

@@ -226,6 +226,8 @@ def test_tables_of_pyarrow_are_to_be_converted():
     for x, y in ((table, Y), (table.to_batches()[0], Y), (X, pa.table({"y": Y[:, 0]}))):
         with pytest.raises(TypeError, match=r"to_pandas\(\)"):
             rows_to_fit(spec, x, y, None, None)
+    with pytest.raises(TypeError, match=r"groups.to_pandas\(\)"):
+        rows_to_fit(spec, X, Y, None, None, groups=pa.table({"g": [1, 2, 3] * 4}))
     gap = pa.table({"kind": pa.array([None, "t", "s"] * 4).dictionary_encode()})
     with pytest.raises((TypeError, ValueError), match="None"):
         as_labels(gap["kind"], "y", num_targets=1)

@@ -58,9 +58,8 @@ class Subject:
         """Interface that words advice about this run."""
         origin = self.ensemble.provenance
         not_sampled = origin.not_sampled  # the reason why a run has no draws
-        ended = origin.ended or not_sampled
-        sampled = origin.sampling_seconds or 0.0
-        return self.interface.of_run(origin.until or not_sampled, ended, sampled)
+        until, ended = origin.until or not_sampled, origin.ended or not_sampled
+        return self.interface.of_run(until, ended, origin.sampling_seconds)
 
     @property
     def ensemble(self) -> Ensemble:

@@ -28,6 +28,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tfbnn.data.frames import numbered_targets
 from tfbnn.data.training_inputs import INSIDE, OUTSIDE
 from tfbnn.diagnostics.verdict import Predictions
 from tfbnn.diagnostics.wording import labelled
@@ -326,7 +327,7 @@ class Calibration:
         lines = [self.text]
         unit = "" if self.misfit is None else " beside the local misfit"
         count = self.edges.shape[1]
-        names = names or [f"y{number + 1}" for number in range(count)]
+        names = names or numbered_targets(count)
         for target in range(count):
             name = f"{names[target]}: " if count > 1 else ""
             for number, group in enumerate(self.bars[:, target]):

@@ -80,8 +80,7 @@ def bar_constants(ensemble: Ensemble) -> BarConstants | None:
 
 def _with_rounding(ensemble: Ensemble) -> TrainingInputs:
     """Return the training inputs; those that were constant may be rounded to float32."""
-    inputs = ensemble.training_inputs
-    rounding = np.where(inputs.low == inputs.high, ensemble.rounding, 0.0)
+    inputs, rounding = ensemble.training_inputs, ensemble.rounding
     return replace(inputs, low=inputs.low - rounding, high=inputs.high + rounding)
 
 
