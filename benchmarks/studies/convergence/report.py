@@ -8,14 +8,14 @@ __all__ = ["figure", "report"]
 FINDINGS = """\
 No run reaches R-hat < 1.05 on 95 % of the test rows.
 
-Neutralinos: the median R-hat stays above 1.69 in all runs. Each chain is in a mode of its own. With three hidden
-units (run `tiny`) R-hat is 2.10 from 0.9 to 5.5 million gradients. Two chains have nearly the same log density
-(11 915), and the others are 750 and 3 890 below. Barriers separate the modes: longer trajectories and NUTS explore
-a mode faster, so that R-hat is 1.7 where it is 1.8 to 2.1 with 32 steps, but the log densities of the chains stay
-500 apart. The best of 16 starts, each with a shorter start, are worse. With a noise scale of 0.002 the modes are
-narrow, and a chain that leaves one has to fit thousands of rows worse on the way. The effect on predictions is
-limited. The four chain means differ by a fifth to a quarter of the predictive standard deviation (median row), and the average
-of the chains predicts better than each of them. Run `refresh` renewed the whitening until its time was over.
+Neutralinos: the median R-hat stays above 1.69 in all runs. Each chain is in a mode of its own. With three
+hidden units (run `tiny`) R-hat is 2.10 from 0.9 to 5.5 million gradients. Two chains have nearly the same log
+density (11 915), and the others are 750 and 3 890 below. Barriers separate the modes: longer trajectories and
+NUTS explore a mode faster, so that R-hat is 1.7 where it is 1.8 to 2.1 with 32 steps, but the log densities of
+the chains stay 500 apart. The best of 16 starts, each with a shorter start, are worse. With a noise scale of
+0.002 the modes are narrow, and a chain that leaves one has to fit thousands of rows worse on the way. The
+effect on predictions is limited: the four chain means differ by a fifth to a quarter of the predictive standard
+deviation (median row). Run `refresh` renewed the whitening until its time was over.
 
 Airfoil has more noise, and as many parameters as rows. Under a wide prior, chains move between each other's
 regions. In twenty minutes (10 million gradients) R-hat falls from 1.22 to 1.08 (median) and from 1.57 to 1.28

@@ -21,24 +21,24 @@ of the neutralinos are raw. Targets are standardised, those of the neutralinos a
 says; the number is small if an iteration takes seconds. The preconditioner gauss_newton is whitening by the
 Gauss-Newton matrix.
 
-Step size is the median of the chains, in preconditioned coordinates. Compare it only between rows with the
-same preconditioner. Log density is the mean of the chains, at the start and over the first and the last
-quarter of the draws. Chains whose log density still rises have not reached the posterior. From a start near a
-mode the log density falls first, because draws lie below the mode by about half the number of parameters that
-the data determine. RMSE of the test rows is in log10 (neutralinos), dB (airfoil) or original units (yacht).
-R-hat (rank-normalised split, the larger of the plain and the folded one) and bulk ESS are of the predictions
-at up to 300 test rows. ESS is given in all, and per 1000 gradients of sampling of both chains. An ESS of a few means that the chains
-disagree, whatever the number of gradients. Whitening is part of the start-up and of the warm-up. The runs are
-too short to converge; they compare geometries.
+Step size is the median of the chains, in preconditioned coordinates. Compare it only between rows with the same
+preconditioner. Log density is the mean of the chains, at the start and over the first and the last quarter of
+the draws. Chains whose log density still rises have not reached the posterior. From a start near a mode the log
+density falls first, because draws lie below the mode by about half the number of parameters that the data
+determine. RMSE of the test rows is in log10 (neutralinos), dB (airfoil) or original units (yacht). R-hat
+(rank-normalised split, the larger of the plain and the folded one) and bulk ESS are of the predictions at up to
+300 test rows. ESS is given in all, and per 1000 gradients of sampling of both chains. An ESS of a few means
+that the chains disagree, whatever the number of gradients. Whitening is part of the start-up and of the
+warm-up. The runs are too short to converge; they compare geometries.
 
 Results: on neutralinos the start decides: it changes the log density by thousands, and with 5-20-20-1 the RMSE
 from .06 to .016. After LM has converged (5-20-20-1 and 5-50-1) no preconditioner changes the RMSE. With
 5-50-50-1, where LM made 12 iterations only, and after ADAM alone, whitened chains gain most in the same number
-of gradients. Airfoil and yacht have as many parameters as rows. There, starts by LM lie above the level to which
-the chains fall, and on yacht they predict worse. Therefore "auto" keeps a start by LM only if it predicts
-held-out rows better, or, without such rows, if it gained more than P. Whitened chains have a target acceptance of
-0.8, others of 0.651. Where they leave the point at which they were whitened, they accept less: .30 and .57 after
-ADAM on neutralinos, and .46 on yacht."""
+of gradients. Airfoil and yacht have as many parameters as rows. There, starts by LM lie above the level to
+which the chains fall, and on yacht they predict worse. Therefore "auto" keeps a start by LM only if it predicts
+held-out rows better, or, without such rows, if it gained more than P. Whitened chains have a target acceptance
+of 0.8, others of 0.651. Where they leave the point at which they were whitened, they accept less: .30 and .57
+after ADAM on neutralinos, and .46 on yacht."""
 
 HEADER = [
     "data and network",

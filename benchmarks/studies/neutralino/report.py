@@ -26,18 +26,18 @@ and sampling divided by the gradients of all chains. Stacking weights the chains
 validation rows; "equal" is without stacking."""
 
 FINDINGS = """\
-Accuracy: Levenberg-Marquardt makes the largest difference on raw inputs: RMSE(log10) is .047 after 2000 epochs of
-ADAM, .029 after 30 000, and .014 to .017 with it. Invariant inputs give about .003 with a network of the same size.
-A larger network gains nothing more.
+Accuracy: Levenberg-Marquardt makes the largest difference on raw inputs: RMSE(log10) is .047 after 2000 epochs
+of ADAM, .029 after 30 000, and .014 to .017 with it. Invariant inputs give about .003 with a network of the
+same size. A larger network gains nothing more.
 
 Calibration: with invariant inputs, coverage at two sigma is within .01 of the right value; at one sigma it is
 not in any row. The residuals are not Gaussian noise but errors of the fit, which are small almost everywhere
 and large near N11, N12 = 0, where the cross section cancels. This shows in their kurtosis, and in an
-interquartile range of about six tenths of the right value. Moreover each chain is in a mode of its own. Its
-spread is that of a single network, while the mean over the modes has a smaller error than each mode.
-Heteroscedastic noise has the best LPD and the best tails (pull kurtosis 7, coverage .809 and .960). Student-t noise has the best median error of this network, but outliers near the cancellation.
-Stacking drops modes: on raw inputs it moves coverage at one sigma towards the right value. It changes RMSE by
--36 to +22 % and LPD by at most .16."""
+interquartile range of about six tenths of the right value. R-hat of about 2 says that each chain is in a mode
+of its own. Heteroscedastic noise has the best LPD and the best tails (pull kurtosis 7, coverage .809 and .960).
+Student-t noise has the best median error of this network, but outliers near the cancellation. Stacking drops
+modes: on raw inputs it moves coverage at one sigma towards the right value. It changes RMSE by -36 to +22 % and
+LPD by at most .16."""
 
 ACCURACY = [
     "row",
