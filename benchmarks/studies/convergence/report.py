@@ -1,6 +1,6 @@
 """Table and figure of benchmarks/studies/convergence/run.py."""
 
-from benchmarks.lib.common import markdown
+from benchmarks.lib.common import commits_of, markdown
 from tfbnn.plots.canvas import GREY, line_looks, styled_figure
 
 __all__ = ["figure", "report"]
@@ -71,7 +71,10 @@ HEADER = [
 def report(rows):
     """The whole text: rows is a dict name -> what `convergence.measure` returned."""
     table = markdown(HEADER, [line(name, row) for name, row in rows.items()])
-    return f"# How far convergence gets\n\n{table}\n\n{LEGEND}\n\n## Findings\n\n{FINDINGS}"
+    made = f"Rows were measured at {commits_of(rows.values())}."
+    return (
+        f"# How far convergence gets\n\n{table}\n\n{LEGEND}\n\n## Findings\n\n{FINDINGS}\n\n{made}"
+    )
 
 
 def line(name, row):

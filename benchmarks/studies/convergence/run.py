@@ -23,7 +23,7 @@ from benchmarks.lib.chains import (
     quiet,
     scores,
 )
-from benchmarks.lib.common import RESULTS, keep
+from benchmarks.lib.common import RESULTS, keep, revision
 from benchmarks.lib.problems import adam, load
 from benchmarks.lib.store import Store
 from benchmarks.studies.convergence.report import figure, report
@@ -223,7 +223,8 @@ def main():
             continue
         row = ROWS[name]
         minutes = options.minutes or row.minutes
-        store.add(name, measure(row, minutes, options.quick, options.seed))
+        found = measure(row, minutes, options.quick, options.seed)
+        store.add(name, found | {"commit": revision()})
         publish(store)
 
 

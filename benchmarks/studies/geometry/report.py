@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.lib.common import markdown
+from benchmarks.lib.common import commits_of, markdown
 from tfbnn.plots.canvas import BLUE, GREY, ORANGE, styled_figure
 
 __all__ = ["figure", "report"]
@@ -58,7 +58,10 @@ HEADER = [
 
 def report(rows):
     """The whole text, of the rows that `geometry.measure` returned."""
-    return f"# Starts and preconditioners\n\n{markdown(HEADER, map(line, rows))}\n\n{LEGEND}"
+    made = f"Rows were measured at {commits_of(rows)}."
+    return (
+        f"# Starts and preconditioners\n\n{markdown(HEADER, map(line, rows))}\n\n{LEGEND}\n\n{made}"
+    )
 
 
 def line(row):

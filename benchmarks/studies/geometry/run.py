@@ -13,7 +13,7 @@ import itertools
 import numpy as np
 
 from benchmarks.lib.chains import convergence, fit, num_gradients, predictions, quiet, scores
-from benchmarks.lib.common import RESULTS, keep
+from benchmarks.lib.common import RESULTS, keep, revision
 from benchmarks.lib.problems import adam, load
 from benchmarks.lib.store import Store
 from benchmarks.studies.geometry.report import figure, report
@@ -110,7 +110,7 @@ def main():
         if name in options.only and key not in store:
             case = CASES[name]
             row = measure(case, preconditioner, start, options.quick, options.seed)
-            store.add(key, {"problem": name, **row})
+            store.add(key, {"problem": name, "commit": revision(), **row})
             print(key, store.rows[key]["seconds"], flush=True)
     keys = (", ".join(parts) for parts in everything)
     rows = [store.rows[key] for key in keys if key in store]

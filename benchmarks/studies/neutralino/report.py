@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from benchmarks.lib.common import markdown
+from benchmarks.lib.common import commits_of, markdown
 
 __all__ = ["report"]
 
@@ -89,7 +89,8 @@ def report(rows):
         ),
     ]
     parts = [f"## {title}\n\n{markdown(header, lines)}" for title, header, lines in tables]
-    return "\n\n".join(["# Neutralino pair production", *parts, LEGEND, FINDINGS]).strip()
+    made = f"Rows were measured at {commits_of(rows.values())}."
+    return "\n\n".join(["# Neutralino pair production", *parts, LEGEND, FINDINGS, made])
 
 
 def _accuracy(row):

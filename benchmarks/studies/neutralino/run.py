@@ -15,7 +15,7 @@ import numpy as np
 
 import tfbnn
 from benchmarks.lib.chains import fit
-from benchmarks.lib.common import RESULTS, keep
+from benchmarks.lib.common import RESULTS, keep, revision
 from benchmarks.lib.problems import LOG_TARGET, NTK, adam, neutralino
 from benchmarks.lib.store import Store
 from benchmarks.studies.neutralino.report import report
@@ -191,7 +191,8 @@ def main():
     for name in options.only:
         for seed in options.seeds or ROWS[name].seeds:
             if f"{name} {seed}" not in store:
-                store.add(f"{name} {seed}", measure(name, ROWS[name], seed))
+                found = measure(name, ROWS[name], seed)
+                store.add(f"{name} {seed}", found | {"commit": revision()})
             keep("neutralino.md", report(in_order(store.rows)))
 
 
